@@ -1,0 +1,3 @@
+"""CometMQ: RocketMQ, written anew in Python."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,108 @@
+"""The tree of everything CometMQ raises.
+
+    CometError
+      UsageError                 our caller's mistake, found before any I/O
+        ConfigError                a configuration file or value that cannot be used
+      ProtocolError              somebody broke the wire rules
+        LocalProtocolError         we did
+        RemoteProtocolError        the peer did
+      RemotingError              the wire itself failed
+        ConnectFailed              nobody answered at the address
+        ConnectionLost             the connection went away with the call under way
+        CallTimedOut               no answer in time
+        TooManyInFlight            the bound on unanswered calls is reached
+      StoreError                 the disk or what is on it
+        StoreClosed                the store no longer takes requests
+        DiskFull                   no space for what was to be written
+        RecordTooLarge             a record above the configured limit
+        CorruptFile                a file in the store directory is not what it must be
+
+Replies that carry an error code have their own family in ``cometmq.protocol.reply_errors``.
+Two class facts answer what a retry loop asks: may the same call be tried again, and is the route stale?
+"""
+
+from __future__ import annotations
+
+
+class CometError(Exception):
+    """Root of all errors of this package."""
+
+    retryable = False
+    route_is_stale = False
+
+
+class UsageError(CometError, ValueError):
+    """The caller asked for something that can never work; nothing was sent or written."""
+
+
+class ConfigError(UsageError):
+    """A configuration file or value that cannot be used; the message says what to change."""
+
+
+class ProtocolError(CometError):
+    """A frame, header or body that breaks the rules of the protocol."""
+
+
+class LocalProtocolError(ProtocolError):
+    """We were about to send something illegal."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """The peer sent something illegal; the connection is not to be trusted any more."""
+
+
+class RemotingError(CometError):
+    """The network failed; the request may or may not have been carried out."""
+
+    retryable = True
+    route_is_stale = True
+
+
+class ConnectFailed(RemotingError):
+    """No connection could be made; the request was certainly not carried out."""
+
+
+class ConnectionLost(RemotingError):
+    """The connection closed while the call was under way."""
+
+
+class CallTimedOut(RemotingError):
+    """No reply came in time. ``sent`` tells whether the request left this process."""
+
+    def __init__(self, message: str, *, sent: bool) -> None:
+        super().__init__(message)
+        self.sent = sent
+
+
+class TooManyInFlight(RemotingError):
+    """The bound on unanswered calls is reached; nothing was sent."""
+
+    route_is_stale = False
+
+
+class StoreError(CometError):
+    """The store could not do what was asked."""
+
+
+class StoreClosed(StoreError):
+    """The store is closed or closing."""
+
+
+class DiskFull(StoreError):
+    """No space left for what was to be written; nothing of it counts as stored."""
+
+    retryable = True
+
+
+class RecordTooLarge(StoreError):
+    """A record above the configured limit."""
+
+
+class CorruptFile(StoreError):
+    """A file in the store directory is damaged or foreign. Nothing was overwritten."""
+
+    def __init__(self, path: str, reason: str, advice: str) -> None:
+        super().__init__(f"{path}: {reason}. {advice}")
+        self.path = path
+        self.reason = reason
+        self.advice = advice

@@ -1,0 +1,119 @@
+"""What the operating system offers, as protocols: a clock and a disk.
+
+``base.system`` implements them for real, ``cometmq.testing`` with fakes that jump in time and lose writes.
+Whatever decides anything takes these as arguments, so that a test can stand in for the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Clock(Protocol):
+    def wall_ms(self) -> int:
+        """Milliseconds since 1970, UTC. May jump."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds since an arbitrary start. Never goes back."""
+        ...
+
+
+class File(Protocol):
+    """One open file. Writes come from one thread; ``sync`` may be called from another at the same time."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        """Write all of ``data`` inside the file, visible to readers on return, durable only after ``sync``.
+
+        Raises:
+            DiskFull: no space; bytes of ``data`` may or may not be in the file.
+        """
+        ...
+
+    def read_at(self, position: int, length: int) -> bytes:
+        """A copy of ``length`` bytes, fewer only at the end of the file."""
+        ...
+
+    def view(self, position: int, length: int) -> memoryview:
+        """The bytes without a copy where the file is mapped; stays valid after ``close``."""
+        ...
+
+    def sync(self) -> None:
+        """Return once everything written before the call is on the disk (fdatasync)."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Lock(Protocol):
+    def release(self) -> None: ...
+
+
+class Files(Protocol):
+    """The disk. Paths are plain strings; directories are created by ``make_directory``."""
+
+    def create(self, path: str, size_bytes: int, *, allocate: bool) -> File:
+        """A new zero-filled file of a fixed size, which must not exist yet.
+
+        With ``allocate`` the space is reserved at once and the file is mapped: a later write cannot run out of disk.
+        Without, it is sparse and written by position.
+
+        Raises:
+            DiskFull: the space could not be had; no file is left behind.
+        """
+        ...
+
+    def open(self, path: str, *, mapped: bool, writable: bool = True) -> File:
+        """An existing file. ``mapped`` only for a file whose space is allocated or that is only read."""
+        ...
+
+    def names(self, directory: str) -> Sequence[str]:
+        """Sorted names in a directory; empty when it does not exist."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def size(self, path: str) -> int: ...
+
+    def modified_ms(self, path: str) -> int: ...
+
+    def read(self, path: str) -> bytes:
+        """All of a small file. Raises FileNotFoundError."""
+        ...
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Make ``data`` the whole content of ``path``, atomically and durably: old or new after a crash, never a mix."""
+        ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file; no error when it is already gone."""
+        ...
+
+    def make_directory(self, path: str) -> None:
+        """With its parents; no error when it exists."""
+        ...
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a directory and all below it; no error when it is already gone."""
+        ...
+
+    def used_ratio(self, path: str) -> float:
+        """Used part of the partition that holds ``path`` (0..1)."""
+        ...
+
+    def space(self, path: str) -> tuple[int, int]:
+        """Total and free bytes of the partition that holds ``path``."""
+        ...
+
+    def lock(self, path: str) -> Lock:
+        """Own ``path`` for this process. Raises StoreError when another process holds it."""
+        ...

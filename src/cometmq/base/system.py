@@ -1,0 +1,232 @@
+"""The real clock and the real disk; the only importer of ``time``, ``os`` and ``mmap`` below the servers.
+
+Thread rule: a file is written by one thread; ``sync`` may run in another.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import mmap
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from cometmq.base.errors import DiskFull, StoreError
+from cometmq.base.ports import Buffer, File, Lock
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class SystemClock:
+    def wall_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+class MappedFile:
+    """A file whose space is allocated, written and read through one mapping."""
+
+    __slots__ = ("_fd", "_map", "_view", "path", "size_bytes")
+
+    def __init__(self, path: str, fd: int, size_bytes: int, *, writable: bool) -> None:
+        self.path = path
+        self.size_bytes = size_bytes
+        self._fd = fd
+        access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
+        self._map = mmap.mmap(fd, size_bytes, access=access)
+        self._view = memoryview(self._map)
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        self._view[position : position + len(data)] = data
+
+    def read_at(self, position: int, length: int) -> bytes:
+        return bytes(self._view[position : position + length])
+
+    def view(self, position: int, length: int) -> memoryview:
+        return self._view[position : position + length]
+
+    def sync(self) -> None:
+        # fdatasync writes dirty pages of shared mappings too, and unlike msync needs no address range.
+        os.fdatasync(self._fd)
+
+    def close(self) -> None:
+        # The mapping lives on while somebody (a reply on its way out) still holds a view; dropping
+        # our references lets the last of them unmap it.
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __repr__(self) -> str:
+        return f"<MappedFile {self.path} {self.size_bytes} bytes>"
+
+
+class PositionedFile:
+    """A sparse file, written with pwrite so that a full disk is an error and not a SIGBUS."""
+
+    __slots__ = ("_fd", "path", "size_bytes")
+
+    def __init__(self, path: str, fd: int, size_bytes: int) -> None:
+        self.path = path
+        self.size_bytes = size_bytes
+        self._fd = fd
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        with _disk_errors(self.path):
+            written = os.pwrite(self._fd, data, position)
+            while written < len(data):
+                more = os.pwrite(self._fd, memoryview(data)[written:], position + written)
+                written += more
+
+    def read_at(self, position: int, length: int) -> bytes:
+        return os.pread(self._fd, length, position)
+
+    def view(self, position: int, length: int) -> memoryview:
+        return memoryview(os.pread(self._fd, length, position))
+
+    def sync(self) -> None:
+        with _disk_errors(self.path):
+            os.fdatasync(self._fd)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __repr__(self) -> str:
+        return f"<PositionedFile {self.path} {self.size_bytes} bytes>"
+
+
+class SystemFiles:
+    def create(self, path: str, size_bytes: int, *, allocate: bool) -> File:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            with _disk_errors(path):
+                if allocate:
+                    os.posix_fallocate(fd, 0, size_bytes)
+                else:
+                    os.ftruncate(fd, size_bytes)
+            if allocate:
+                return MappedFile(path, fd, size_bytes, writable=True)
+            return PositionedFile(path, fd, size_bytes)
+        except BaseException:
+            os.close(fd)
+            os.unlink(path)
+            raise
+
+    def open(self, path: str, *, mapped: bool, writable: bool = True) -> File:
+        fd = os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
+        try:
+            size_bytes = os.fstat(fd).st_size
+            if mapped:
+                return MappedFile(path, fd, size_bytes, writable=writable)
+            return PositionedFile(path, fd, size_bytes)
+        except BaseException:
+            os.close(fd)
+            raise
+
+    def names(self, directory: str) -> Sequence[str]:
+        try:
+            return sorted(os.listdir(directory))
+        except FileNotFoundError:
+            return []
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def read(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def replace(self, path: str, data: bytes) -> None:
+        temporary = path + ".tmp"
+        with _disk_errors(path):
+            with open(temporary, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+            self._sync_directory(os.path.dirname(path))
+
+    def remove(self, path: str) -> None:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+
+    def make_directory(self, path: str) -> None:
+        with _disk_errors(path):
+            os.makedirs(path, exist_ok=True)
+
+    def remove_tree(self, path: str) -> None:
+        try:
+            shutil.rmtree(path)
+        except FileNotFoundError:
+            pass
+
+    def used_ratio(self, path: str) -> float:
+        total, free = self.space(path)
+        return (total - free) / total if total > 0 else 0.0
+
+    def space(self, path: str) -> tuple[int, int]:
+        # The directory may not exist yet; its nearest existing parent is on the same partition.
+        while not os.path.exists(path):
+            path = os.path.dirname(path) or "."
+        usage = os.statvfs(path)
+        # f_bavail leaves out what only root may use: a broker should stop before root's reserve.
+        used = (usage.f_blocks - usage.f_bfree) * usage.f_frsize
+        free = usage.f_bavail * usage.f_frsize
+        return used + free, free
+
+    def lock(self, path: str) -> Lock:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            # Java's FileLock is a POSIX record lock: use the same kind, so that a Java broker and we
+            # exclude each other on one directory.
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(fd)
+            raise StoreError(
+                f"{path} is held by another process: is a broker already running on this directory? "
+                "Stop it, or give this one its own storePathRootDir."
+            ) from error
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, b"lock", 0)
+        return _FileLock(fd)
+
+    def _sync_directory(self, directory: str) -> None:
+        fd = os.open(directory or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+class _FileLock:
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def release(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+@contextmanager
+def _disk_errors(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _NO_SPACE:
+            raise DiskFull(f"no space left to write {path}") from error
+        raise

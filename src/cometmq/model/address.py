@@ -1,0 +1,42 @@
+"""Host addresses as the record stores them (4 or 16 address bytes + 4 port bytes) and as text (``ip:port``)."""
+
+from __future__ import annotations
+
+import ipaddress
+from functools import lru_cache
+
+from cometmq.base.errors import UsageError
+
+
+@lru_cache(maxsize=4096)
+def pack_host(ip: str, port: int) -> bytes:
+    """8 bytes for IPv4, 20 for IPv6."""
+    try:
+        return ipaddress.ip_address(ip.split("%")[0]).packed + port.to_bytes(4, "big")
+    except ValueError:
+        raise UsageError(f"expected an IP address, got {ip!r}") from None
+
+
+def unpack_host(packed: bytes) -> tuple[str, int]:
+    """The inverse of ``pack_host``."""
+    return str(ipaddress.ip_address(bytes(packed[:-4]))), int.from_bytes(packed[-4:], "big")
+
+
+def host_text(packed: bytes) -> str:
+    """``ip:port``, IPv6 in brackets."""
+    ip, port = unpack_host(packed)
+    return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
+
+
+def split_address(text: str) -> tuple[str, int]:
+    """``host:port`` or ``[v6]:port`` into its two parts. Raises UsageError."""
+    host, colon, port = text.strip().rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise UsageError(f"expected an address like 127.0.0.1:9876, got {text!r}")
+    return host, int(port)
+
+
+def split_addresses(text: str) -> list[str]:
+    """The addresses of a ``;`` separated list, blanks and empty parts dropped."""
+    return [part.strip() for part in text.split(";") if part.strip()]

@@ -1,0 +1,29 @@
+"""A queue of a topic on a broker: the unit of order, of consumption and of offsets."""
+
+from __future__ import annotations
+
+from functools import total_ordering
+
+import msgspec
+
+
+@total_ordering
+class MessageQueue(msgspec.Struct, frozen=True, rename="camel"):
+    """Sorts by topic, broker name and queue id, as rebalance needs it. Wire keys in Java's alphabetical order."""
+
+    broker_name: str
+    queue_id: int
+    topic: str
+
+    def __lt__(self, other: MessageQueue) -> bool:
+        return self._key() < other._key()
+
+    def _key(self) -> tuple[str, str, int]:
+        return self.topic, self.broker_name, self.queue_id
+
+    def __str__(self) -> str:
+        """Java's text; consistent hashing is done over it."""
+        return (
+            f"MessageQueue [topic={self.topic}, brokerName={self.broker_name}, "
+            f"queueId={self.queue_id}]"
+        )

@@ -1,0 +1,68 @@
+"""What a consumer wants of a topic, and who it is."""
+
+from __future__ import annotations
+
+import msgspec
+
+from cometmq.base.errors import UsageError
+from cometmq.model.java_hash import java_hash
+
+TAG = "TAG"
+SQL92 = "SQL92"
+ALL = "*"
+
+
+class SubscriptionData(msgspec.Struct, kw_only=True, rename="camel"):
+    topic: str
+    sub_string: str = ALL
+    tags_set: list[str] = []
+    code_set: list[int] = []
+    sub_version: int = 0
+    expression_type: str = TAG
+    class_filter_mode: bool = False
+    filter_class_source: str | None = None
+
+    def same_wish(self, other: SubscriptionData) -> bool:
+        """Whether both ask for the same messages, whatever their version."""
+        return (
+            self.topic == other.topic
+            and self.sub_string == other.sub_string
+            and self.expression_type == other.expression_type
+            and set(self.tags_set) == set(other.tags_set)
+        )
+
+
+def is_tag_type(expression_type: str | None) -> bool:
+    return expression_type is None or expression_type in ("", TAG)
+
+
+def build_subscription(
+    topic: str, expression: str | None, expression_type: str | None = TAG, *, version: int = 0
+) -> SubscriptionData:
+    """Parse a tag expression (``*``, or tags joined by ``||``); other types are kept as text.
+
+    Raises:
+        UsageError: an expression that holds no tag at all, such as ``||``.
+    """
+    if not is_tag_type(expression_type):
+        assert expression_type is not None
+        if not expression:
+            raise UsageError(f"a {expression_type} subscription of {topic} needs an expression")
+        return SubscriptionData(
+            topic=topic,
+            sub_string=expression,
+            expression_type=expression_type,
+            sub_version=version,
+        )
+    if expression is None or expression in ("", ALL):
+        return SubscriptionData(topic=topic, sub_string=ALL, sub_version=version)
+    tags = [tag for part in expression.split("||") if (tag := part.strip())]
+    if not tags and not expression.replace("|", ""):
+        raise UsageError(f"subscription {expression!r} of {topic} holds no tag")
+    return SubscriptionData(
+        topic=topic,
+        sub_string=expression,
+        tags_set=tags,
+        code_set=[java_hash(tag) for tag in tags],
+        sub_version=version,
+    )

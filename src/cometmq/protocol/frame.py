@@ -1,0 +1,122 @@
+"""Bytes <-> commands: cuts frames out of a stream, decodes and encodes whole frames. No I/O.
+
+Next on a message's way: ``command`` (what is in a frame), ``remoting.dispatcher`` (who handles it).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Final
+
+from cometmq.base.errors import LocalProtocolError, RemoteProtocolError
+from cometmq.protocol import header_binary, header_json
+from cometmq.protocol.command import BINARY, JSON, Body, Command
+
+FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
+HEADER_BYTES_MAX: Final = (1 << 24) - 1
+
+# length of the rest, header word
+_PREFIX = struct.Struct(">iI")
+_PREFIX_BYTES: Final = 8
+
+
+class FrameDecoder:
+    """Cuts a byte stream into commands. One per connection; not thread-safe.
+
+    A frame that is not yet complete waits as the bytes that came, never as memory taken in advance.
+    """
+
+    __slots__ = ("_frame_bytes_max", "_pending", "_wanted_bytes")
+
+    def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+        self._frame_bytes_max = frame_bytes_max
+        self._pending = bytearray()
+        self._wanted_bytes = _PREFIX_BYTES
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of a frame that has not ended yet."""
+        return len(self._pending)
+
+    def feed(self, data: bytes) -> Iterator[Command]:
+        """The commands completed by ``data``, in order. Consume the iterator before feeding again.
+
+        Raises:
+            RemoteProtocolError: the stream is broken and cannot be trusted any further.
+        """
+        pending = self._pending
+        if pending:
+            pending += data
+            if len(pending) < self._wanted_bytes:
+                return
+            data = bytes(pending)
+            pending.clear()
+        at = 0
+        end = len(data)
+        view = memoryview(data)
+        while end - at >= _PREFIX_BYTES:
+            length, word = _PREFIX.unpack_from(data, at)
+            header_bytes = word & 0xFFFFFF
+            # Signed on purpose: the peer writes a Java int, and a negative length is hostile.
+            if not 4 <= length <= self._frame_bytes_max:
+                raise RemoteProtocolError(
+                    f"frame of {length} bytes; expected 4 to {self._frame_bytes_max}"
+                )
+            if header_bytes > length - 4:
+                raise RemoteProtocolError(f"header of {header_bytes} bytes in a frame of {length}")
+            frame_end = at + 4 + length
+            if frame_end > end:
+                break
+            header_at = at + _PREFIX_BYTES
+            body_at = header_at + header_bytes
+            encoding = word >> 24
+            body = data[body_at:frame_end]
+            if encoding == JSON:
+                yield header_json.decode_header(view[header_at:body_at], body)
+            elif encoding == BINARY:
+                yield header_binary.decode_header(view[header_at:body_at], body)
+            else:
+                raise RemoteProtocolError(f"header encoding {encoding}; expected 0 or 1")
+            at = frame_end
+        if at < end:
+            pending += view[at:]
+            if len(pending) >= 4:
+                self._wanted_bytes = 4 + int.from_bytes(pending[:4], "big", signed=True)
+            else:
+                self._wanted_bytes = _PREFIX_BYTES
+
+
+def encode(command: Command) -> list[Body]:
+    """The frame's bytes in parts ready for one ``writelines``: prefix and header, then the body unjoined."""
+    if command.encoding == JSON:
+        header = header_json.encode_header(command)
+        word = len(header)
+    else:
+        header = header_binary.encode_header(command)
+        word = len(header) | BINARY << 24
+    parts = command.body_parts
+    body_bytes = sum(map(len, parts)) if parts is not None else len(command.body)
+    length = 4 + len(header) + body_bytes
+    if len(header) > HEADER_BYTES_MAX or length > 0x7FFFFFFF:
+        raise LocalProtocolError(f"frame of {length} bytes with a header of {len(header)}")
+    head = _PREFIX.pack(length, word) + header
+    if parts is not None:
+        return [head, *parts]
+    if body_bytes:
+        return [head, command.body]
+    return [head]
+
+
+def encode_bytes(command: Command) -> bytes:
+    """The frame as one piece; for tests and small commands."""
+    return b"".join(encode(command))
+
+
+def decode_bytes(frame: bytes) -> Command:
+    """The command of exactly one whole frame. Raises RemoteProtocolError."""
+    decoder = FrameDecoder(frame_bytes_max=max(len(frame), 4))
+    commands = list(decoder.feed(frame))
+    if len(commands) != 1 or decoder.pending_bytes:
+        raise RemoteProtocolError(f"expected one whole frame in {len(frame)} bytes")
+    return commands[0]

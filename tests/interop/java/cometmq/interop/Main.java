@@ -1,0 +1,81 @@
+package cometmq.interop;
+
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/**
+ * Drives servers through the real Java client and prints one line for each scenario: {@code ok NAME} or
+ * {@code FAILED NAME reason}. Exit code 0 when all were ok, 1 when one failed, 2 for a wrong call.
+ *
+ * <pre>
+ * Main scenarios      NAME_SERVER PREFIX [NAME...]   everything that needs no restart, or the named ones
+ * Main before-restart NAME_SERVER PREFIX             leaves work behind; says "waiting" and goes on after a line of input
+ * Main after-restart  NAME_SERVER PREFIX             finds the work left behind
+ * </pre>
+ */
+public final class Main {
+    /** A scenario ends normally, or throws what it did not like. */
+    interface Scenario {
+        void run(Cluster cluster) throws Exception;
+    }
+
+    private static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);
+
+    private Main() {}
+
+    public static void main(String[] arguments) throws Exception {
+        if (arguments.length < 3) {
+            usage();
+        }
+        Map<String, Scenario> chosen = switch (arguments[0]) {
+            case "scenarios" -> scenarios();
+            case "before-restart" -> Restart.before(OUT);
+            case "after-restart" -> Restart.after();
+            default -> usage();
+        };
+        if (arguments.length > 3) {
+            chosen.keySet().retainAll(java.util.List.of(arguments).subList(3, arguments.length));
+        }
+        Cluster cluster = new Cluster(arguments[1], arguments[2]);
+        int failures = 0;
+        for (Map.Entry<String, Scenario> entry : chosen.entrySet()) {
+            failures += run(entry.getKey(), entry.getValue(), cluster) ? 0 : 1;
+        }
+        cluster.shutdown();
+        // Some threads of the client are no daemons and outlive its shutdown.
+        System.exit(failures == 0 ? 0 : 1);
+    }
+
+    private static Map<String, Scenario> scenarios() {
+        Map<String, Scenario> all = new LinkedHashMap<>();
+        Topics.addTo(all);
+        Sends.addTo(all);
+        Pushes.addTo(all);
+        Pulls.addTo(all);
+        Queries.addTo(all);
+        Operations.addTo(all);
+        return all;
+    }
+
+    private static boolean run(String name, Scenario scenario, Cluster cluster) {
+        long started = System.nanoTime();
+        try (cluster) {
+            scenario.run(cluster);
+        } catch (Exception | AssertionError e) {
+            // One line for the driver, the whole story on the other stream.
+            OUT.println("FAILED " + name + " " + e.toString().replaceAll("\\s+", " "));
+            e.printStackTrace();
+            return false;
+        }
+        OUT.println("ok " + name + " " + (System.nanoTime() - started) / 1_000_000 + " ms");
+        return true;
+    }
+
+    private static Map<String, Scenario> usage() {
+        System.err.println("usage: Main scenarios|before-restart|after-restart NAME_SERVER PREFIX [NAME...]");
+        System.exit(2);
+        throw new IllegalStateException("unreachable");
+    }
+}
