@@ -1,0 +1,51 @@
+# Everything a newcomer or a maintainer runs. No target needs a step before it: each builds what it stands on.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PYTEST_FLAGS ?=
+
+.PHONY: help setup demo test check format interop bench lock clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(READY) ## create .venv with every command in .venv/bin
+
+$(READY): pyproject.toml requirements-dev.lock tools/check_machine.sh
+	@tools/check_machine.sh $(PYTHON)
+	@echo "setting up $(VENV): about a minute the first time"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+demo: setup ## start a cluster, send, consume, show what happened (ends by itself)
+	@$(BIN)/cometmq demo
+
+test: setup ## all tests that need nothing but this package
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup $(PYTEST_FLAGS)
+
+check: setup ## format, lint, types, import layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup ## rewrite files the way `check` wants them
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+interop: setup ## RocketMQ's own Java client against our servers (needs Java 17 and Maven)
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/interop $(PYTEST_FLAGS)
+
+bench: setup ## what a message costs, step by step
+	$(BIN)/python benchmarks/run.py
+
+lock: ## renew requirements-dev.lock (needs uv)
+	uv pip compile --quiet --universal --python-version 3.11 --extra dev --no-header --no-annotate \
+	  --no-emit-index-url --no-emit-find-links --generate-hashes --upgrade pyproject.toml -o requirements-dev.lock
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,67 @@
+"""Body compression: zlib, LZ4 (frame format) and ZSTD, told apart by three bits of the system flag.
+
+Only clients compress and decompress; the broker stores what it was sent.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+import lz4.frame
+import zstandard
+
+from cometmq.base.errors import RemoteProtocolError
+from cometmq.model.flags import (
+    COMPRESSION_LZ4,
+    COMPRESSION_MASK,
+    COMPRESSION_ZLIB,
+    COMPRESSION_ZSTD,
+    SysFlag,
+)
+
+DECOMPRESSED_BYTES_MAX: Final = 64 * 1024 * 1024
+"""A body of 4 MiB can swell a thousandfold; a consumer must not be filled up by one message."""
+
+ZLIB_LEVEL: Final = 5
+
+
+def compress(body: bytes, kind: int = COMPRESSION_ZLIB) -> tuple[bytes, int]:
+    """The compressed body and the bits it needs in the system flag."""
+    if kind == COMPRESSION_LZ4:
+        packed: bytes = lz4.frame.compress(body)
+    elif kind == COMPRESSION_ZSTD:
+        packed = zstandard.ZstdCompressor().compress(body)
+    else:
+        assert kind == COMPRESSION_ZLIB, kind
+        packed = zlib.compress(body, ZLIB_LEVEL)
+    return packed, SysFlag.COMPRESSED | kind
+
+
+def decompress(body: bytes, sys_flag: int, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes:
+    """The plain body; unchanged when the flag says it is not compressed.
+
+    Raises:
+        RemoteProtocolError: the bytes are not what the flag says, or the plain body is above ``bytes_max``.
+    """
+    if not sys_flag & SysFlag.COMPRESSED:
+        return body
+    kind = sys_flag & COMPRESSION_MASK
+    try:
+        if kind == COMPRESSION_LZ4:
+            plain = lz4.frame.LZ4FrameDecompressor().decompress(body, max_length=bytes_max + 1)
+        elif kind == COMPRESSION_ZSTD:
+            reader = zstandard.ZstdDecompressor().stream_reader(body)
+            plain = reader.read(bytes_max + 1)
+        elif kind in (0, COMPRESSION_ZLIB):
+            inflater = zlib.decompressobj()
+            plain = inflater.decompress(body, bytes_max + 1)
+            if len(plain) <= bytes_max and not inflater.eof:
+                raise RemoteProtocolError("zlib body is cut off")
+        else:
+            raise RemoteProtocolError(f"unknown compression type {kind >> 8}")
+    except (zlib.error, RuntimeError, zstandard.ZstdError) as error:
+        raise RemoteProtocolError(f"compressed body is broken: {error}") from None
+    if len(plain) > bytes_max:
+        raise RemoteProtocolError(f"compressed body is above {bytes_max} bytes when unpacked")
+    return bytes(plain)
