@@ -1,0 +1,39 @@
+"""Pulling: 11 and 361."""
+
+from __future__ import annotations
+
+from cometmq.protocol.fields import Header, Int32, Int64, wire
+
+
+class PullMessageHeader(Header):
+    """``sys_flag`` holds the bits of ``model.flags.PullFlag``; they say which of the other fields count."""
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    queue_offset: Int64
+    max_msg_nums: Int32
+    sys_flag: Int32
+    commit_offset: Int64 = 0
+    suspend_timeout_millis: Int64 = 0
+    subscription: str | None = None
+    sub_version: Int64 = 0
+    expression_type: str | None = None
+    max_msg_bytes: Int32 | None = None
+    request_source: Int32 | None = None
+    proxy_froward_client_id: str | None = None
+    lite_topic: str | None = None
+    broker_name: str | None = wire("bname", default=None)
+
+
+class PullMessageReply(Header):
+    """Codes 0, 19, 20 and 21 fill the first four; a refusal leaves them out."""
+
+    suggest_which_broker_id: Int64 | None = None
+    next_begin_offset: Int64 | None = None
+    min_offset: Int64 | None = None
+    max_offset: Int64 | None = None
+    offset_delta: Int64 | None = None
+    topic_sys_flag: Int32 | None = None
+    group_sys_flag: Int32 | None = None
+    forbidden_type: Int32 | None = None

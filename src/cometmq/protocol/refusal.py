@@ -1,0 +1,18 @@
+"""How a handler says no: it raises ``Refused``, and ``remoting.dispatcher`` turns that into the reply."""
+
+from __future__ import annotations
+
+from cometmq.base.errors import CometError
+
+
+class Refused(CometError):
+    """The request is answered with this code and remark. Normal life, not a fault of ours: nothing is logged."""
+
+    def __init__(self, code: int, remark: str, ext: dict[str, str] | None = None) -> None:
+        super().__init__(code, remark)
+        self.code = int(code)
+        self.remark = remark
+        self.ext = ext
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.remark}"
