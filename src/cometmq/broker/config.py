@@ -1,0 +1,129 @@
+"""The broker's settings: one frozen slice per subject, every field a row with RocketMQ's key.
+
+``load_broker_config`` reads what ``broker.conf`` says, ``config_text`` prints it as GET_BROKER_CONFIG answers.
+A part of the broker receives its slice, or ``LiveConfig`` where it must see changes made while running.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Final
+
+from cometmq.remoting.config import RemotingServerConfig
+from cometmq.store.config import StoreConfig
+
+from cometmq.base.errors import ConfigError
+from cometmq.base.settings import (
+    Row,
+    load,
+    render,
+    render_properties,
+    rows,
+    unknown_key,
+    value_of,
+)
+from cometmq.broker import local_host
+from cometmq.broker.config_slices import (
+    ConsumersConfig,
+    FlowControlConfig,
+    IdentityConfig,
+    NetworkConfig,
+    PollingConfig,
+    RegistrationConfig,
+    TopicsConfig,
+    is_loopback,
+)
+from cometmq.broker.known_keys import ALIASES, KNOWN_KEYS
+
+LOOPBACK: Final = "127.0.0.1"
+ALL_INTERFACES: Final = "0.0.0.0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerConfig:
+    """All of a broker's settings."""
+
+    identity: IdentityConfig = field(default_factory=IdentityConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    topics: TopicsConfig = field(default_factory=TopicsConfig)
+    consumers: ConsumersConfig = field(default_factory=ConsumersConfig)
+    polling: PollingConfig = field(default_factory=PollingConfig)
+    flow: FlowControlConfig = field(default_factory=FlowControlConfig)
+    registration: RegistrationConfig = field(default_factory=RegistrationConfig)
+    store: StoreConfig = field(default_factory=StoreConfig)
+    remoting: RemotingServerConfig = field(default_factory=RemotingServerConfig)
+
+
+@cache
+def broker_rows() -> Mapping[str, Row]:
+    """Every row of the broker by key, in order of declaration."""
+    return {row.key: row for row in rows(BrokerConfig)}
+
+
+def load_broker_config(values: Mapping[str, str]) -> tuple[BrokerConfig, list[str]]:
+    """The settings that ``values`` say, with names and addresses filled in from this machine.
+
+    Returns:
+        The config, and the keys that RocketMQ knows but that mean nothing here.
+
+    Raises:
+        ConfigError: a key that RocketMQ does not know either, or a value that does not fit.
+    """
+    meant, ignored = sort_keys(values)
+    return resolved(load(BrokerConfig, meant)), ignored
+
+
+def sort_keys(values: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Split settings into those with a meaning, by their present key, and the names of those without."""
+    known = broker_rows()
+    meant: dict[str, str] = {}
+    ignored: list[str] = []
+    for given, text in values.items():
+        key = ALIASES.get(given, given)
+        if key in known:
+            if meant.setdefault(key, text) != text:
+                raise ConfigError(f"{key} is set twice, to {meant[key]!r} and to {text!r}")
+        elif given in KNOWN_KEYS:
+            ignored.append(given)
+        else:
+            raise ConfigError(unknown_key(given, {**dict.fromkeys(KNOWN_KEYS), **known}))
+    return meant, ignored
+
+
+def resolved(config: BrokerConfig) -> BrokerConfig:
+    """Fill in what depends on the machine: the broker's name, where to listen, what to advertise.
+
+    Advertising an address beyond loopback without saying where to listen can only mean to be reached there, so the
+    broker then listens everywhere, as RocketMQ does; otherwise it stays on loopback.
+    """
+    identity, network = config.identity, config.network
+    bind_address = network.bind_address
+    if not bind_address:
+        bind_address = LOOPBACK if is_loopback(identity.ip1 or LOOPBACK) else ALL_INTERFACES
+    reachable = identity.ip1 or _reachable_at(bind_address)
+    return dataclasses.replace(
+        config,
+        identity=dataclasses.replace(
+            identity,
+            broker_name=identity.broker_name or local_host.name(),
+            ip1=reachable,
+            ip2=identity.ip2 or reachable,
+        ),
+        network=dataclasses.replace(network, bind_address=bind_address),
+    )
+
+
+def config_text(config: BrokerConfig, ignored: Mapping[str, str] | None = None) -> str:
+    """All settings as ``key=value`` lines sorted by key, those without effect included as they were given."""
+    values = {key: render(value_of(config, row)) for key, row in broker_rows().items()}
+    values.update(ignored or {})
+    return render_properties(dict(sorted(values.items())))
+
+
+def _reachable_at(bind_address: str) -> str:
+    if bind_address in (ALL_INTERFACES, "::", "*"):
+        return local_host.address()
+    return LOOPBACK if bind_address == "localhost" else bind_address
