@@ -1,0 +1,99 @@
+"""JSON as fastjson reads and writes it, which is the form of RocketMQ's bodies and config files.
+
+Beyond the standard it has integer keys without quotes ``{0:"a"}``, objects as keys ``{{"queueId":0,..}:5}`` and
+``{"$ref":"$.a"}`` in place of an object that was already written. Reading takes the C decoder whenever the text
+is standard or becomes so by quoting its integer keys; only the rest goes through ``fastjson_reader``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from functools import lru_cache
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from cometmq.base.errors import RemoteProtocolError
+from cometmq.protocol import fastjson_reader, fastjson_writer
+
+T = TypeVar("T")
+
+# A whole string, to step over it; or what stands before an integer key, and that key.
+_INTEGER_KEY = re.compile(rb'"(?:[^"\\]++|\\.)*+"|([{,]\s*+)(-?\d++)(?=\s*+:)', re.DOTALL)
+
+
+def loads(data: bytes | str) -> Any:
+    """The value of a fastjson text: keys are str, an object used as a key becomes its compact JSON text.
+
+    Raises:
+        RemoteProtocolError: not JSON by any reading, deeper than 128 levels, or not UTF-8.
+    """
+    raw = data.encode() if isinstance(data, str) else data
+    value = _standard(raw)
+    if value is None:
+        return fastjson_reader.read(raw)
+    return fastjson_reader.resolve(value[0]) if b'"$ref"' in raw else value[0]
+
+
+def decode(data: bytes, wanted: type[T], *, what: str | None = None) -> T:
+    """The body as a typed value; unknown keys are ignored, numbers may come as texts.
+
+    A table keyed by ``MessageQueue`` may be typed as such: object keys become queues.
+
+    Raises:
+        RemoteProtocolError: naming ``what`` was expected.
+    """
+    name = what or wanted.__name__
+    if (decoder := _decoder(cast(Hashable, wanted))) is not None and b'"$ref"' not in data:
+        try:
+            return cast(T, decoder.decode(data))
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            pass
+        try:
+            return cast(T, decoder.decode(_INTEGER_KEY.sub(_quoted, data)))
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            pass
+    try:
+        value = fastjson_reader.read(data, queue_keys=True)
+        return msgspec.convert(value, wanted, strict=False)
+    except (msgspec.ValidationError, RemoteProtocolError) as error:
+        raise RemoteProtocolError(f"expected a {name} as body: {error}") from None
+
+
+def dumps(value: Any) -> bytes:
+    """fastjson's own form: struct fields sorted by name, None left out, integer and queue keys unquoted."""
+    return fastjson_writer.write(value, standard=False)
+
+
+def dumps_standard(value: Any) -> bytes:
+    """Strict JSON: every key quoted, map keys sorted, nothing but ASCII. RocketMQ's form for newer clients."""
+    return fastjson_writer.write(value, standard=True)
+
+
+@lru_cache(maxsize=256)
+def _decoder(wanted: Hashable) -> msgspec.json.Decoder[Any] | None:
+    """None for a type that holds a table keyed by objects, which strict JSON cannot have."""
+    try:
+        return msgspec.json.Decoder(cast(type[Any], wanted), strict=False)
+    except TypeError:
+        return None
+
+
+def _standard(raw: bytes) -> tuple[Any] | None:
+    """The value in a tuple, or None when the C decoder cannot read the text even with its integer keys quoted."""
+    try:
+        return (msgspec.json.decode(raw),)
+    except RecursionError:
+        raise RemoteProtocolError("JSON is nested too deeply") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass
+    try:
+        return (msgspec.json.decode(_INTEGER_KEY.sub(_quoted, raw)),)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+
+
+def _quoted(match: re.Match[bytes]) -> bytes:
+    before, key = match.groups()
+    return match[0] if key is None else before + b'"' + key + b'"'
