@@ -1,0 +1,258 @@
+"""``cometmq demo``: the main job from end to end, told to a newcomer while it happens.
+
+A real server process, real sockets, a real crash; the numbers printed are measured in this run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections import Counter
+
+import click
+
+from cometmq.base.errors import CometError
+from cometmq.client.aio.producer import Producer, SendResult
+from cometmq.client.aio.pull_consumer import PullConsumer, PullStatus
+from cometmq.model.message import Message, ReceivedMessage
+from cometmq.model.message_queue import MessageQueue
+
+TOPIC = "Orders"
+TAGS = ("created", "paid", "shipped")
+START_SECONDS_MAX = 30.0
+IN_FLIGHT_MAX = 64
+BATCH = 32
+
+
+class DemoFailed(CometError):
+    """What the demo promises did not happen."""
+
+
+def run(count: int) -> None:
+    """Exit code 0 when everything shown is true, 1 with the reason otherwise."""
+    directory = tempfile.mkdtemp(prefix="cometmq-demo-")
+    try:
+        asyncio.run(_demo(directory, count))
+    except CometError as error:
+        click.echo(f"\ndemo failed: {error}", err=True)
+        raise SystemExit(1) from None
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+async def _demo(directory: str, count: int) -> None:
+    _title("1. Start a cluster: a name server, which knows the routes, and a broker, which stores")
+    servers = _Servers(directory)
+    await servers.start()
+    try:
+        _line(f"name server {servers.name_server}, broker {servers.broker}")
+        sent = await _send(servers.name_server, count)
+        await _consume(servers.name_server, sent)
+        await _look_up(servers.name_server, sent)
+        await _wait_for_one(servers.name_server)
+        _title("5. Kill the servers with SIGKILL, start them again on the same files")
+        await servers.kill()
+        seconds = await servers.start()
+        _line(f"up again after {seconds:.2f} s, recovery included")
+        await _survivors(servers.name_server, sent)
+    finally:
+        await servers.stop()
+    click.echo("\nThat was a message queue. Run your own: cometmq up --data ./my-queue")
+
+
+async def _send(name_server: str, count: int) -> dict[str, SendResult]:
+    _title(f"2. Send {count} orders: each answer means the broker has it in its log")
+    sent: dict[str, SendResult] = {}
+    async with Producer("demo-producer", name_servers=name_server) as producer:
+        gate = asyncio.Semaphore(IN_FLIGHT_MAX)
+
+        async def send(number: int) -> None:
+            async with gate:
+                result = await producer.send(_order(number))
+            sent[f"order-{number}"] = result
+
+        # The first send creates the topic; the others find it.
+        await send(0)
+        started = time.perf_counter()
+        await asyncio.gather(*(send(number) for number in range(1, count)))
+        seconds = time.perf_counter() - started
+        _line(f"{count} single sends, {IN_FLIGHT_MAX} at a time: {count / seconds:,.0f} per second")
+
+        started = time.perf_counter()
+        for first in range(count, 2 * count, BATCH):
+            numbers = range(first, min(first + BATCH, 2 * count))
+            result = await producer.send_batch([_order(number) for number in numbers])
+            sent.update((f"order-{number}", result) for number in numbers)
+        seconds = time.perf_counter() - started
+        _line(f"{count} more in batches of {BATCH}: {count / seconds:,.0f} per second")
+    one = sent["order-0"]
+    _line(
+        f"order-0 lies in queue {one.queue.queue_id} at offset {one.queue_offset}, id {one.offset_id}"
+    )
+    return sent
+
+
+async def _consume(name_server: str, sent: dict[str, SendResult]) -> None:
+    _title("3. Consume: read every queue from its start, then say how far we are")
+    async with PullConsumer("demo-consumer", name_servers=name_server) as consumer:
+        started = time.perf_counter()
+        messages = await _read_all(consumer)
+        seconds = time.perf_counter() - started
+        _check(messages, sent)
+        per_queue = Counter(message.queue_id for message in messages)
+        per_tag = Counter(message.tags for message in messages)
+        _line(f"{len(messages)} messages, {len(messages) / seconds:,.0f} per second, none missing")
+        _line("per queue: " + ", ".join(f"{queue}: {n}" for queue, n in sorted(per_queue.items())))
+        _line(
+            "per tag:   " + ", ".join(f"{tag}: {n}" for tag, n in sorted(per_tag.items(), key=str))
+        )
+        paid = await _read_all(consumer, tags="paid")
+        if len(paid) != per_tag["paid"]:
+            raise DemoFailed(f"tag filter gave {len(paid)} of {per_tag['paid']} paid orders")
+        _line(f"only tag 'paid', filtered at the broker: {len(paid)} messages")
+        for queue in await consumer.queues(TOPIC):
+            await consumer.commit(queue, await consumer.max_offset(queue))
+        queue = (await consumer.queues(TOPIC))[0]
+        _line(f"group demo-consumer is at offset {await consumer.committed(queue)} of queue 0")
+
+
+async def _look_up(name_server: str, sent: dict[str, SendResult]) -> None:
+    _title("4. Find one message again: by its key, by its id, by its time")
+    async with PullConsumer("demo-consumer", name_servers=name_server) as consumer:
+        by_key = await consumer.query(TOPIC, "order-7")
+        if [message.body for message in by_key] != [_order(7).body]:
+            raise DemoFailed(f"query by key order-7 gave {len(by_key)} messages")
+        _line(f"key order-7: {by_key[0].body.decode()}")
+        by_id = await consumer.view(sent["order-7"].offset_id)
+        _line(f"id {sent['order-7'].offset_id}: the same, tag {by_id.tags!r}")
+        queue = sent["order-7"].queue
+        offset = await consumer.offset_by_time(queue, by_id.store_timestamp)
+        _line(f"first message of its millisecond in queue {queue.queue_id}: offset {offset}")
+
+
+async def _wait_for_one(name_server: str) -> None:
+    async with (
+        PullConsumer("demo-waiter", name_servers=name_server) as consumer,
+        Producer("demo-producer", name_servers=name_server) as producer,
+    ):
+        queue = (await consumer.queues(TOPIC))[0]
+        end = await consumer.max_offset(queue)
+        waiting = asyncio.create_task(consumer.pull(queue, end, tags="late", wait_seconds=10.0))
+        await asyncio.sleep(0.2)
+        started = time.perf_counter()
+        late = Message(topic=TOPIC, body=b"one more", tags="late")
+        await producer.send(late, queue=queue)
+        result = await waiting
+        seconds = time.perf_counter() - started
+        if result.status is not PullStatus.FOUND:
+            raise DemoFailed(f"a waiting pull was answered with {result.status}")
+        _line(
+            f"a consumer that waits for new messages had one {seconds * 1000:.1f} ms after its send"
+        )
+
+
+async def _survivors(name_server: str, sent: dict[str, SendResult]) -> None:
+    async with PullConsumer("demo-consumer", name_servers=name_server) as consumer:
+        messages = await _read_all(consumer)
+        _check([message for message in messages if message.tags != "late"], sent)
+        _line(f"all {len(sent)} acknowledged orders are still there, in order, byte for byte")
+
+
+async def _read_all(consumer: PullConsumer, tags: str = "*") -> list[ReceivedMessage]:
+    async def read(queue: MessageQueue) -> list[ReceivedMessage]:
+        messages: list[ReceivedMessage] = []
+        offset, end = await consumer.min_offset(queue), await consumer.max_offset(queue)
+        while offset < end:
+            result = await consumer.pull(queue, offset, tags=tags)
+            messages += result.messages
+            offset = result.next_offset
+        return messages
+
+    queues = await consumer.queues(TOPIC)
+    return [message for part in await asyncio.gather(*map(read, queues)) for message in part]
+
+
+def _check(messages: list[ReceivedMessage], sent: dict[str, SendResult]) -> None:
+    found = {message.keys[0]: message for message in messages}
+    if len(messages) != len(sent) or found.keys() != sent.keys():
+        raise DemoFailed(f"{len(sent)} orders were acknowledged, {len(messages)} came back")
+    for number, key in enumerate(f"order-{number}" for number in range(len(sent))):
+        if found[key].body != _order(number).body:
+            raise DemoFailed(f"{key} came back altered")
+
+
+def _order(number: int) -> Message:
+    return Message(
+        topic=TOPIC,
+        body=f'{{"order":{number},"amount":{number * 7 % 1000}}}'.encode(),
+        tags=TAGS[number % len(TAGS)],
+        keys=[f"order-{number}"],
+    )
+
+
+class _Servers:
+    """``cometmq up`` as a process of its own, on free ports."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        namesrv_port, broker_port = _free_ports(2)
+        self.name_server = f"127.0.0.1:{namesrv_port}"
+        self.broker = f"127.0.0.1:{broker_port}"
+        self._command = (
+            *(sys.executable, "-m", "cometmq.cli", "up", "--log-level", "WARNING"),
+            *("--data", directory, "--set", "mappedFileSizeCommitLog=67108864"),
+            *("--namesrv-port", str(namesrv_port), "--broker-port", str(broker_port)),
+        )
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> float:
+        """Seconds from the start of the process to a broker that serves."""
+        started = time.perf_counter()
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command, stdout=asyncio.subprocess.PIPE
+        )
+        assert self._process.stdout is not None
+        try:
+            async with asyncio.timeout(START_SECONDS_MAX):
+                while line := await self._process.stdout.readline():
+                    if line.startswith(b"stop"):
+                        return time.perf_counter() - started
+        except TimeoutError:
+            pass
+        raise DemoFailed(f"the servers did not start; their data is in {self._directory}")
+
+    async def kill(self) -> None:
+        assert self._process is not None
+        self._process.kill()
+        await self._process.wait()
+
+    async def stop(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(signal.SIGTERM)
+            await self._process.wait()
+
+
+def _free_ports(count: int) -> list[int]:
+    # All are held until all are known, or the system might give the same one twice. The broker also
+    # takes its port - 2, so neighbours are kept apart by their being ephemeral.
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def _title(text: str) -> None:
+    click.secho(f"\n{text}", bold=True)
+
+
+def _line(text: str) -> None:
+    click.echo(f"   {text}")

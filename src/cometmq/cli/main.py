@@ -1,0 +1,74 @@
+"""The ``cometmq`` command: everything that is not a RocketMQ command of its own name."""
+
+from __future__ import annotations
+
+import click
+
+from cometmq import __version__
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="cometmq")
+def main() -> None:
+    """CometMQ: RocketMQ, written anew in Python.
+
+    The servers have RocketMQ's names: mqnamesrv, mqbroker, mqshutdown.
+    """
+
+
+@main.command()
+@click.option(
+    "--data",
+    "data_directory",
+    default="./cometmq-data",
+    show_default=True,
+    type=click.Path(file_okay=False),
+    help="Directory for everything the servers keep.",
+)
+@click.option("--namesrv-port", default=9876, show_default=True, help="Port of the name server.")
+@click.option("--broker-port", default=10911, show_default=True, help="Port of the broker.")
+@click.option(
+    "--bind",
+    "bind_address",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on, and to tell clients.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A broker.conf setting; may be given several times.",
+)
+@click.option(
+    "--log-level", default="INFO", show_default=True, help="DEBUG, INFO, WARNING or ERROR."
+)
+def up(
+    data_directory: str,
+    namesrv_port: int,
+    broker_port: int,
+    bind_address: str,
+    settings: tuple[str, ...],
+    log_level: str,
+) -> None:
+    """Run a name server and a broker in this process until Ctrl-C."""
+    from cometmq.cli.up import run
+
+    run(
+        data_directory=data_directory,
+        namesrv_port=namesrv_port,
+        broker_port=broker_port,
+        bind_address=bind_address,
+        settings=settings,
+        log_level=log_level,
+    )
+
+
+@main.command()
+@click.option("--messages", "count", default=1000, show_default=True, help="How many to send.")
+def demo(count: int) -> None:
+    """Start a cluster, send, consume, restart it, show what happened; ends by itself."""
+    from cometmq.cli.demo import run
+
+    run(count)

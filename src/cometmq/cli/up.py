@@ -1,0 +1,71 @@
+"""``cometmq up``: a queue in one command."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Sequence
+
+import click
+
+from cometmq.base import logs
+from cometmq.base.errors import CometError, ConfigError
+from cometmq.standalone import Standalone
+
+
+def run(
+    *,
+    data_directory: str,
+    namesrv_port: int,
+    broker_port: int,
+    bind_address: str,
+    settings: Sequence[str],
+    log_level: str,
+) -> None:
+    """Block until SIGINT or SIGTERM; exit code 1 with one line when it cannot start."""
+    logs.configure(level=log_level)
+    try:
+        servers = Standalone(
+            data_directory,
+            namesrv_port=namesrv_port,
+            broker_port=broker_port,
+            bind_address=bind_address,
+            broker_settings=_pairs(settings),
+        )
+        _runner()(_serve(servers, data_directory))
+    except (CometError, OSError) as error:
+        print(f"cometmq up: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+
+
+async def _serve(servers: Standalone, data_directory: str) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with servers:
+        click.echo(f"name server  {servers.name_server_address}   (give this to clients)")
+        click.echo(f"broker       {servers.broker_address}")
+        click.echo(f"data         {data_directory}")
+        click.echo("stop         Ctrl-C")
+        await stop.wait()
+        click.echo("stopping")
+
+
+def _pairs(settings: Sequence[str]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in settings:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise ConfigError(f"--set takes KEY=VALUE, not {text!r}")
+        pairs[key.strip()] = value.strip()
+    return pairs
+
+
+def _runner():  # type: ignore[no-untyped-def]
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run
+    return uvloop.run
