@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import signal
-import socket
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -17,6 +14,7 @@ from collections import Counter
 import click
 
 from cometmq.base.errors import CometError
+from cometmq.cli.server_process import ServerProcess
 from cometmq.client.aio.producer import Producer, SendResult
 from cometmq.client.aio.pull_consumer import PullConsumer, PullStatus
 from cometmq.model.message import Message, ReceivedMessage
@@ -24,7 +22,6 @@ from cometmq.model.message_queue import MessageQueue
 
 TOPIC = "Orders"
 TAGS = ("created", "paid", "shipped")
-START_SECONDS_MAX = 30.0
 IN_FLIGHT_MAX = 64
 BATCH = 32
 
@@ -47,7 +44,7 @@ def run(count: int) -> None:
 
 async def _demo(directory: str, count: int) -> None:
     _title("1. Start a cluster: a name server, which knows the routes, and a broker, which stores")
-    servers = _Servers(directory)
+    servers = ServerProcess(directory, settings={"mappedFileSizeCommitLog": "67108864"})
     await servers.start()
     try:
         _line(f"name server {servers.name_server}, broker {servers.broker}")
@@ -193,61 +190,6 @@ def _order(number: int) -> Message:
         tags=TAGS[number % len(TAGS)],
         keys=[f"order-{number}"],
     )
-
-
-class _Servers:
-    """``cometmq up`` as a process of its own, on free ports."""
-
-    def __init__(self, directory: str) -> None:
-        self._directory = directory
-        namesrv_port, broker_port = _free_ports(2)
-        self.name_server = f"127.0.0.1:{namesrv_port}"
-        self.broker = f"127.0.0.1:{broker_port}"
-        self._command = (
-            *(sys.executable, "-m", "cometmq.cli", "up", "--log-level", "WARNING"),
-            *("--data", directory, "--set", "mappedFileSizeCommitLog=67108864"),
-            *("--namesrv-port", str(namesrv_port), "--broker-port", str(broker_port)),
-        )
-        self._process: asyncio.subprocess.Process | None = None
-
-    async def start(self) -> float:
-        """Seconds from the start of the process to a broker that serves."""
-        started = time.perf_counter()
-        self._process = await asyncio.create_subprocess_exec(
-            *self._command, stdout=asyncio.subprocess.PIPE
-        )
-        assert self._process.stdout is not None
-        try:
-            async with asyncio.timeout(START_SECONDS_MAX):
-                while line := await self._process.stdout.readline():
-                    if line.startswith(b"stop"):
-                        return time.perf_counter() - started
-        except TimeoutError:
-            pass
-        raise DemoFailed(f"the servers did not start; their data is in {self._directory}")
-
-    async def kill(self) -> None:
-        assert self._process is not None
-        self._process.kill()
-        await self._process.wait()
-
-    async def stop(self) -> None:
-        if self._process is not None and self._process.returncode is None:
-            self._process.send_signal(signal.SIGTERM)
-            await self._process.wait()
-
-
-def _free_ports(count: int) -> list[int]:
-    # All are held until all are known, or the system might give the same one twice. The broker also
-    # takes its port - 2, so neighbours are kept apart by their being ephemeral.
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
 
 
 def _title(text: str) -> None:

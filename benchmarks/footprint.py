@@ -1,0 +1,192 @@
+"""How small and how quick: resident memory, open files, time from process start to the first accepted send.
+
+Starts ``mqnamesrv`` and ``mqbroker`` as a user would, with an empty store and with many topics.
+
+    python benchmarks/footprint.py [--topics 10000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from cometmq.base.errors import CometError
+from cometmq.client.aio.producer import Producer
+from cometmq.model.message import Message
+from cometmq.model.message_queue import MessageQueue
+from cometmq.protocol.codes import RequestCode, ResponseCode
+from cometmq.protocol.command import Command
+from cometmq.remoting.client import RemotingClient
+
+BIN = Path(sys.executable).parent
+QUEUES = 4
+IN_FLIGHT = 64
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--topics", type=int, default=10_000)
+    topics = parser.parse_args().topics
+    directory = tempfile.mkdtemp(prefix="cometmq-footprint-")
+    try:
+        asyncio.run(_measure(Path(directory), topics))
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+async def _measure(directory: Path, topics: int) -> None:
+    namesrv_port, broker_port = _free_port(), _free_port()
+    address = f"127.0.0.1:{namesrv_port}"
+    namesrv_conf = directory / "namesrv.conf"
+    namesrv_conf.write_text(
+        f"listenPort={namesrv_port}\nkvConfigPath={directory}/kv.json\n"
+        f"configStorePath={directory}/namesrv.properties\n"
+    )
+    broker_conf = directory / "broker.conf"
+    broker_conf.write_text(
+        f"brokerName=bench\nlistenPort={broker_port}\nstorePathRootDir={directory}/store\n"
+    )
+    with _process("mqnamesrv", "-c", str(namesrv_conf)) as namesrv:
+        await _until_listening(namesrv_port)
+        with _process("mqbroker", "-n", address, "-c", str(broker_conf)) as broker:
+            _print("start to first accepted send, empty store", await _first_send(address, "First"))
+            await asyncio.sleep(2)
+            total = _rss_mb(namesrv.pid) + _rss_mb(broker.pid)
+            _print("idle resident memory, name server", _rss_mb(namesrv.pid), "MB")
+            _print("idle resident memory, broker", _rss_mb(broker.pid), "MB")
+            _print("idle resident memory, both", total, "MB")
+            await _fill(f"127.0.0.1:{broker_port}", topics)
+            await asyncio.sleep(2)
+            _report("after filling", topics, namesrv.pid, broker.pid)
+        with _process("mqbroker", "-n", address, "-c", str(broker_conf)) as broker:
+            seconds = await _first_send(address, "Topic-0")
+            _print(f"start to first accepted send, {topics} topics x {QUEUES} queues", seconds)
+            await asyncio.sleep(2)
+            _report("after a restart", topics, namesrv.pid, broker.pid)
+
+
+async def _first_send(name_server: str, topic: str) -> float:
+    started = time.perf_counter()
+    while True:
+        try:
+            async with Producer("bench", name_servers=name_server) as producer:
+                await producer.send(Message(topic=topic, body=b"x"))
+            return time.perf_counter() - started
+        except CometError:
+            if time.perf_counter() - started > 60:
+                raise
+            await asyncio.sleep(0.02)
+
+
+async def _fill(broker: str, topics: int) -> None:
+    """Create the topics through the admin request and store one message in each queue."""
+    client = RemotingClient()
+    gate = asyncio.Semaphore(IN_FLIGHT)
+
+    async def one(number: int) -> None:
+        topic = f"Topic-{number}"
+        async with gate:
+            await _call(client, broker, RequestCode.UPDATE_AND_CREATE_TOPIC, _topic_ext(topic))
+            for queue_id in range(QUEUES):
+                queue = MessageQueue(broker_name="bench", queue_id=queue_id, topic=topic)
+                await _call(client, broker, RequestCode.SEND_MESSAGE_V2, _send_ext(queue), b"x")
+
+    await asyncio.gather(*map(one, range(topics)))
+    await client.close()
+
+
+async def _call(
+    client: RemotingClient, address: str, code: int, ext: dict[str, str], body: bytes = b""
+) -> None:
+    reply = await client.call(address, Command(code, ext, body), timeout=60)
+    if reply.code != ResponseCode.SUCCESS:
+        raise SystemExit(f"request {code} was answered {reply.code}: {reply.remark}")
+
+
+def _topic_ext(topic: str) -> dict[str, str]:
+    return {
+        "topic": topic,
+        "defaultTopic": "TBW102",
+        "readQueueNums": str(QUEUES),
+        "writeQueueNums": str(QUEUES),
+        "perm": "6",
+        "topicFilterType": "SINGLE_TAG",
+        "topicSysFlag": "0",
+        "order": "false",
+    }
+
+
+def _send_ext(queue: MessageQueue) -> dict[str, str]:
+    return {
+        "a": "bench",
+        "b": queue.topic,
+        "c": "TBW102",
+        "d": str(QUEUES),
+        "e": str(queue.queue_id),
+        "f": "0",
+        "g": "1700000000000",
+        "h": "0",
+        "i": "",
+        "j": "0",
+        "k": "false",
+        "m": "false",
+    }
+
+
+@contextlib.contextmanager
+def _process(command: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen([BIN / command, *arguments], stdout=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+async def _until_listening(port: int) -> None:
+    for _ in range(500):
+        with contextlib.suppress(OSError):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.close()
+            return
+        await asyncio.sleep(0.02)
+    raise SystemExit(f"nothing listens on {port}")
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def _rss_mb(pid: int) -> float:
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    assert found
+    return int(found[1]) / 1024
+
+
+def _report(when: str, topics: int, namesrv: int, broker: int) -> None:
+    label = f"{when}, {topics} topics x {QUEUES} queues"
+    _print(f"resident memory, name server, {label}", _rss_mb(namesrv), "MB")
+    _print(f"resident memory, broker, {label}", _rss_mb(broker), "MB")
+    _print(f"open files, broker, {label}", len(os.listdir(f"/proc/{broker}/fd")), "")
+
+
+def _print(label: str, value: float, unit: str = "s") -> None:
+    print(f"{label:85} {value:10.2f} {unit}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""``make bench``: every benchmark of this directory, one after the other.
+
+Each also runs alone; its first docstring line says what it measures. Compare figures of one run only: they are taken
+on whatever machine this is.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+
+def main() -> None:
+    here = Path(__file__)
+    for script in sorted(here.parent.glob("*.py")):
+        if script.name == here.name:
+            continue
+        print(f"\n== {script.stem}", flush=True)
+        subprocess.run([sys.executable, script], check=True)
+
+
+if __name__ == "__main__":
+    main()

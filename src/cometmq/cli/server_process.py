@@ -1,0 +1,88 @@
+"""``cometmq up`` as a process of its own on free ports: for the demo, and for tests that kill it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+import time
+from collections.abc import Mapping
+
+from cometmq.base.errors import CometError
+
+START_SECONDS_MAX = 30.0
+STOP_SECONDS_MAX = 30.0
+
+
+class ServerFailed(CometError):
+    """The process did not start or stop as it should."""
+
+
+class ServerProcess:
+    """Starts, kills and starts again on the same directory and the same ports."""
+
+    def __init__(self, directory: str, *, settings: Mapping[str, str] | None = None) -> None:
+        self._directory = directory
+        namesrv_port, broker_port = _free_ports(2)
+        self.name_server = f"127.0.0.1:{namesrv_port}"
+        self.broker = f"127.0.0.1:{broker_port}"
+        self._command = [
+            *(sys.executable, "-m", "cometmq.cli", "up", "--log-level", "WARNING"),
+            *("--data", directory),
+            *("--namesrv-port", str(namesrv_port), "--broker-port", str(broker_port)),
+        ]
+        for key, value in (settings or {}).items():
+            self._command += ("--set", f"{key}={value}")
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    async def start(self) -> float:
+        """Seconds from the start of the process to a broker that serves. Raises ServerFailed."""
+        started = time.perf_counter()
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command, stdout=asyncio.subprocess.PIPE
+        )
+        assert self._process.stdout is not None
+        try:
+            async with asyncio.timeout(START_SECONDS_MAX):
+                while line := await self._process.stdout.readline():
+                    if line.startswith(b"stop"):
+                        return time.perf_counter() - started
+        except TimeoutError:
+            await self.kill()
+        raise ServerFailed(f"the servers did not start; their data is in {self._directory}")
+
+    async def kill(self) -> None:
+        """SIGKILL: no chance to clean up."""
+        assert self._process is not None
+        self._process.kill()
+        await self._process.wait()
+
+    async def stop(self) -> None:
+        """SIGTERM, and wait for the end; nothing happens when it does not run. Raises ServerFailed."""
+        if self._process is None or self._process.returncode is not None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(STOP_SECONDS_MAX):
+                await self._process.wait()
+        except TimeoutError:
+            await self.kill()
+            raise ServerFailed(f"no end {STOP_SECONDS_MAX:.0f} s after SIGTERM") from None
+
+
+def _free_ports(count: int) -> list[int]:
+    # All are held until all are known, or the system might give the same one twice.
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
