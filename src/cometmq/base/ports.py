@@ -47,6 +47,21 @@ class File(Protocol):
         """The bytes without a copy where the file is mapped; stays valid after ``close``."""
         ...
 
+    def zero_from(self, position: int) -> None:
+        """Make every byte from ``position`` to the end zero, writing only where there is something else.
+
+        Raises:
+            DiskFull: no space; the rest is as it was.
+        """
+        ...
+
+    def first_hole(self) -> int:
+        """Where a sparse file stops holding data: all from here to some later position is zero.
+
+        A hint to search from, rounded up to the file system's block; the file's size where nothing is known.
+        """
+        ...
+
     def sync(self) -> None:
         """Return once everything written before the call is on the disk (fdatasync)."""
         ...
@@ -64,8 +79,8 @@ class Files(Protocol):
     def create(self, path: str, size_bytes: int, *, allocate: bool) -> File:
         """A new zero-filled file of a fixed size, which must not exist yet.
 
-        With ``allocate`` the space is reserved at once and the file is mapped: a later write cannot run out of disk.
-        Without, it is sparse and written by position.
+        With ``allocate`` the space is reserved at once and the file is mapped: a later write cannot run out of disk,
+        and the file itself survives a power loss. Without, it is sparse and written by position.
 
         Raises:
             DiskFull: the space could not be had; no file is left behind.
@@ -73,7 +88,12 @@ class Files(Protocol):
         ...
 
     def open(self, path: str, *, mapped: bool, writable: bool = True) -> File:
-        """An existing file. ``mapped`` only for a file whose space is allocated or that is only read."""
+        """An existing file. One that is both mapped and writable has the space of its holes allocated first.
+
+        Raises:
+            DiskFull: that space could not be had.
+            FileNotFoundError: there is no such file.
+        """
         ...
 
     def names(self, directory: str) -> Sequence[str]:
@@ -91,7 +111,7 @@ class Files(Protocol):
         ...
 
     def replace(self, path: str, data: bytes) -> None:
-        """Make ``data`` the whole content of ``path``, atomically and durably: old or new after a crash, never a mix."""
+        """Make ``data`` the whole content of ``path``, atomically and durably: old or new after a crash, no mix."""
         ...
 
     def remove(self, path: str) -> None:
@@ -104,6 +124,14 @@ class Files(Protocol):
 
     def remove_tree(self, path: str) -> None:
         """Remove a directory and all below it; no error when it is already gone."""
+        ...
+
+    def sync_directory(self, path: str) -> None:
+        """Return once files created in and removed from a directory are so after a power loss, too."""
+        ...
+
+    def memory_bytes(self) -> int:
+        """Physical memory of the machine: what the page cache can hold at most."""
         ...
 
     def used_ratio(self, path: str) -> float:

@@ -18,6 +18,8 @@ from cometmq.base.errors import DiskFull, StoreError
 from cometmq.base.ports import Buffer, File, Lock
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_CHUNK_BYTES = 1 << 20
+_ZEROS = bytes(_CHUNK_BYTES)
 
 
 class SystemClock:
@@ -49,6 +51,12 @@ class MappedFile:
 
     def view(self, position: int, length: int) -> memoryview:
         return self._view[position : position + length]
+
+    def zero_from(self, position: int) -> None:
+        _zero_from(self, self._fd, position)
+
+    def first_hole(self) -> int:
+        return _first_hole(self._fd, self.size_bytes)
 
     def sync(self) -> None:
         # fdatasync writes dirty pages of shared mappings too, and unlike msync needs no address range.
@@ -88,6 +96,12 @@ class PositionedFile:
     def view(self, position: int, length: int) -> memoryview:
         return memoryview(os.pread(self._fd, length, position))
 
+    def zero_from(self, position: int) -> None:
+        _zero_from(self, self._fd, position)
+
+    def first_hole(self) -> int:
+        return _first_hole(self._fd, self.size_bytes)
+
     def sync(self) -> None:
         with _disk_errors(self.path):
             os.fdatasync(self._fd)
@@ -110,9 +124,11 @@ class SystemFiles:
                     os.posix_fallocate(fd, 0, size_bytes)
                 else:
                     os.ftruncate(fd, size_bytes)
-            if allocate:
-                return MappedFile(path, fd, size_bytes, writable=True)
-            return PositionedFile(path, fd, size_bytes)
+            if not allocate:
+                return PositionedFile(path, fd, size_bytes)
+            os.fsync(fd)
+            self.sync_directory(os.path.dirname(path))
+            return MappedFile(path, fd, size_bytes, writable=True)
         except BaseException:
             os.close(fd)
             os.unlink(path)
@@ -123,6 +139,11 @@ class SystemFiles:
         try:
             size_bytes = os.fstat(fd).st_size
             if mapped:
+                if writable and size_bytes:
+                    # A file copied with holes, or written by Java, which leaves them: a store into a
+                    # mapped hole of a full disk would end the process with SIGBUS.
+                    with _disk_errors(path):
+                        os.posix_fallocate(fd, 0, size_bytes)
                 return MappedFile(path, fd, size_bytes, writable=writable)
             return PositionedFile(path, fd, size_bytes)
         except BaseException:
@@ -156,7 +177,7 @@ class SystemFiles:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
-            self._sync_directory(os.path.dirname(path))
+            self.sync_directory(os.path.dirname(path))
 
     def remove(self, path: str) -> None:
         try:
@@ -173,6 +194,16 @@ class SystemFiles:
             shutil.rmtree(path)
         except FileNotFoundError:
             pass
+
+    def sync_directory(self, path: str) -> None:
+        fd = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def memory_bytes(self) -> int:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
     def used_ratio(self, path: str) -> float:
         total, free = self.space(path)
@@ -204,13 +235,6 @@ class SystemFiles:
         os.pwrite(fd, b"lock", 0)
         return _FileLock(fd)
 
-    def _sync_directory(self, directory: str) -> None:
-        fd = os.open(directory or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-
 
 class _FileLock:
     def __init__(self, fd: int) -> None:
@@ -220,6 +244,32 @@ class _FileLock:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def _first_hole(fd: int, size_bytes: int) -> int:
+    try:
+        return min(os.lseek(fd, 0, os.SEEK_HOLE), size_bytes)
+    except OSError:
+        return size_bytes
+
+
+def _zero_from(file: MappedFile | PositionedFile, fd: int, position: int) -> None:
+    """Overwrite what is not zero, extent by extent, so that holes stay holes."""
+    while position < file.size_bytes:
+        try:
+            start = os.lseek(fd, position, os.SEEK_DATA)
+            end = os.lseek(fd, start, os.SEEK_HOLE)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return
+            start, end = position, file.size_bytes
+        position = max(start, position)
+        while position < end:
+            data = file.read_at(position, min(_CHUNK_BYTES, end - position))
+            zeros = _ZEROS[: len(data)]
+            if data != zeros:
+                file.write_at(position, zeros)
+            position += len(data)
 
 
 @contextmanager

@@ -1,0 +1,267 @@
+"""Settings of the store, one slice per part. RocketMQ's keys, defaults and units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cometmq.base.errors import ConfigError
+from cometmq.base.settings import setting
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+
+ASYNC_FLUSH = "ASYNC_FLUSH"
+SYNC_FLUSH = "SYNC_FLUSH"
+
+DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitLogConfig:
+    file_bytes: int = setting(
+        "mappedFileSizeCommitLog", "Size of one log file.", default=1 * GIB, low=4 * KIB
+    )
+    message_bytes_max: int = setting(
+        "maxMessageSize", "Largest body of a message.", default=4 * MIB, low=1, live=True
+    )
+    check_crc_on_recover: bool = setting(
+        "checkCRCOnRecover", "Verify body checksums while recovering.", default=True
+    )
+    recover_by_truncating: bool = setting(
+        "recoverByTruncating",
+        "When a damaged record has good ones behind it, drop it and all of them instead of refusing to start.",
+        default=False,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumeQueueConfig:
+    file_bytes: int = setting(
+        "mappedFileSizeConsumeQueue",
+        "Size of one consume queue file, rounded up to whole entries of 20 bytes.",
+        default=300_000 * 20,
+        low=20,
+    )
+    open_files_max: int = setting(
+        "consumeQueueOpenFilesMax", "Consume queue files held open.", default=1024, low=8
+    )
+    message_delay_level: str = setting(
+        "messageDelayLevel", "Delays by level, from level 1 on.", default=DELAY_LEVELS
+    )
+
+    @property
+    def entry_bytes(self) -> int:
+        return 20
+
+    @property
+    def real_file_bytes(self) -> int:
+        """What a file takes on disk: Java rounds the setting up to whole entries."""
+        return -(-self.file_bytes // 20) * 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexConfig:
+    enabled: bool = setting("messageIndexEnable", "Keep the key index.", default=True)
+    safe: bool = setting(
+        "messageIndexSafe",
+        "Recover from where the index is known to be on disk, however far back.",
+        default=False,
+    )
+    slot_count: int = setting(
+        "maxHashSlotNum", "Hash slots of one index file.", default=5_000_000, low=1
+    )
+    entry_count: int = setting(
+        "maxIndexNum", "Entries of one index file.", default=20_000_000, low=2
+    )
+    query_count_max: int = setting(
+        "maxMsgsNumBatch", "Most messages one key query returns.", default=64, low=1, live=True
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlushConfig:
+    disk_type: str = setting(
+        "flushDiskType",
+        "When a send is answered: at once, or after its bytes are on disk.",
+        default=ASYNC_FLUSH,
+        choices=(ASYNC_FLUSH, SYNC_FLUSH),
+    )
+    log_interval_ms: int = setting(
+        "flushIntervalCommitLog", "Pause between log flushes.", default=500, low=1, live=True
+    )
+    log_least_pages: int = setting(
+        "flushCommitLogLeastPages",
+        "Dirty pages of 4 KiB below which a log flush waits.",
+        default=4,
+        low=0,
+        live=True,
+    )
+    log_thorough_interval_ms: int = setting(
+        "flushCommitLogThoroughInterval",
+        "Longest time a dirty log page waits.",
+        default=10_000,
+        low=1,
+        live=True,
+    )
+    sync_timeout_ms: int = setting(
+        "syncFlushTimeout",
+        "How long a send waits for its flush in SYNC_FLUSH.",
+        default=5_000,
+        low=1,
+        live=True,
+    )
+    queue_interval_ms: int = setting(
+        "flushIntervalConsumeQueue",
+        "Pause between consume queue flushes.",
+        default=1_000,
+        low=1,
+        live=True,
+    )
+    queue_least_pages: int = setting(
+        "flushConsumeQueueLeastPages",
+        "Dirty pages of 4 KiB below which a consume queue flush waits.",
+        default=2,
+        low=0,
+        live=True,
+    )
+    queue_thorough_interval_ms: int = setting(
+        "flushConsumeQueueThoroughInterval",
+        "Longest time a dirty consume queue waits.",
+        default=60_000,
+        low=1,
+        live=True,
+    )
+
+    @property
+    def is_sync(self) -> bool:
+        return self.disk_type == SYNC_FLUSH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionConfig:
+    delete_when: str = setting(
+        "deleteWhen", "Hours of the day at which old files go, joined by ;", default="04", live=True
+    )
+    reserved_hours: int = setting(
+        "fileReservedTime", "Hours a log file is kept.", default=72, low=0, live=True
+    )
+    disk_max_used_percent: int = setting(
+        "diskMaxUsedSpaceRatio",
+        "Percent of the disk in use above which expired files go at once.",
+        default=75,
+        low=10,
+        high=95,
+        live=True,
+    )
+    disk_warning_percent: int = setting(
+        "diskSpaceWarningLevelRatio",
+        "Percent of the disk in use above which sends are refused.",
+        default=90,
+        low=35,
+        high=90,
+        live=True,
+    )
+    disk_forcible_percent: int = setting(
+        "diskSpaceCleanForciblyRatio",
+        "Percent of the disk in use above which the oldest files go whatever their age.",
+        default=85,
+        low=30,
+        high=85,
+        live=True,
+    )
+    clean_forcibly: bool = setting(
+        "cleanFileForciblyEnable",
+        "Whether the oldest files may go before their time when the disk fills up.",
+        default=True,
+        live=True,
+    )
+    delete_interval_ms: int = setting(
+        "deleteCommitLogFilesInterval",
+        "Pause between two deleted log files.",
+        default=100,
+        low=0,
+        live=True,
+    )
+    queue_delete_interval_ms: int = setting(
+        "deleteConsumeQueueFilesInterval",
+        "Pause between two deleted consume queue files.",
+        default=100,
+        low=0,
+        live=True,
+    )
+    delete_batch_max: int = setting(
+        "deleteFileBatchMax", "Most log files deleted in one run.", default=10, low=1, live=True
+    )
+    clean_interval_ms: int = setting(
+        "cleanResourceInterval", "Pause between clean-up runs.", default=10_000, low=100
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadConfig:
+    memory_bytes_max: int = setting(
+        "maxTransferBytesOnMessageInMemory",
+        "Bytes of one pull when the messages are in memory.",
+        default=256 * KIB,
+        low=1,
+        live=True,
+    )
+    memory_count_max: int = setting(
+        "maxTransferCountOnMessageInMemory",
+        "Messages of one pull when they are in memory.",
+        default=32,
+        low=1,
+        live=True,
+    )
+    disk_bytes_max: int = setting(
+        "maxTransferBytesOnMessageInDisk",
+        "Bytes of one pull when the messages come from disk.",
+        default=64 * KIB,
+        low=1,
+        live=True,
+    )
+    disk_count_max: int = setting(
+        "maxTransferCountOnMessageInDisk",
+        "Messages of one pull when they come from disk.",
+        default=8,
+        low=1,
+        live=True,
+    )
+    memory_percent: int = setting(
+        "accessMessageInMemoryMaxRatio",
+        "Percent of physical memory taken as page cache for the newest messages.",
+        default=40,
+        low=0,
+        high=100,
+        live=True,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreConfig:
+    root: str = setting("storePathRootDir", "Data directory.", default="")
+    log_directory: str = setting(
+        "storePathCommitLog", "Log directory; commitlog below the root when empty.", default=""
+    )
+    log: CommitLogConfig = field(default_factory=CommitLogConfig)
+    queues: ConsumeQueueConfig = field(default_factory=ConsumeQueueConfig)
+    index: IndexConfig = field(default_factory=IndexConfig)
+    flush: FlushConfig = field(default_factory=FlushConfig)
+    retention: RetentionConfig = field(default_factory=RetentionConfig)
+    read: ReadConfig = field(default_factory=ReadConfig)
+
+    def __post_init__(self) -> None:
+        if "," in self.log_directory:
+            raise ConfigError(
+                f"storePathCommitLog={self.log_directory!r}: a log spread over several directories "
+                "is not supported; name one directory"
+            )
+
+    def path(self, name: str) -> str:
+        """A file or directory below the root."""
+        return f"{self.root}/{name}"
+
+    @property
+    def log_path(self) -> str:
+        return self.log_directory or self.path("commitlog")
