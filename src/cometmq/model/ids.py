@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NewType
+from typing import Annotated, NewType
+
+import msgspec
+
+Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
+"""A Java ``int``; decoding checks the range."""
+
+Int64 = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+"""A Java ``long``; decoding checks the range."""
 
 PhysicalOffset = NewType("PhysicalOffset", int)
 """Byte position in the commit log of one broker."""

@@ -6,13 +6,15 @@ from functools import total_ordering
 
 import msgspec
 
+from cometmq.model.ids import Int32
+
 
 @total_ordering
 class MessageQueue(msgspec.Struct, frozen=True, rename="camel"):
     """Sorts by topic, broker name and queue id, as rebalance needs it. Wire keys in Java's alphabetical order."""
 
     broker_name: str
-    queue_id: int
+    queue_id: Int32
     topic: str
 
     def __lt__(self, other: MessageQueue) -> bool:

@@ -99,7 +99,7 @@ RESERVED: Final = frozenset(
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Pairs of a property text. A pair needs a name and a value; malformed parts are skipped, the last of a name wins."""
+    """Pairs of a property text. A pair needs a name and a value; other parts are skipped, the last of a name wins."""
     pairs: dict[str, str] = {}
     for part in text.split(PAIR_SEPARATOR):
         name, separator, value = part.partition(NAME_SEPARATOR)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from cometmq.base.errors import UsageError
+from cometmq.model.ids import Int32, Int64
 from cometmq.model.java_hash import java_hash
 
 TAG = "TAG"
@@ -16,8 +17,8 @@ class SubscriptionData(msgspec.Struct, kw_only=True, rename="camel"):
     topic: str
     sub_string: str = ALL
     tags_set: list[str] = []
-    code_set: list[int] = []
-    sub_version: int = 0
+    code_set: list[Int32] = []
+    sub_version: Int64 = 0
     expression_type: str = TAG
     class_filter_mode: bool = False
     filter_class_source: str | None = None

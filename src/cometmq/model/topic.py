@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import msgspec
 
 from cometmq.model.flags import READ_WRITE
+from cometmq.model.ids import Int32, Int64
 
 
 class DataVersion(msgspec.Struct, kw_only=True, rename="camel"):
-    """Says whether two copies of a table are the same. ``state_version`` came with RocketMQ 5 and is left out when 0."""
+    """Says whether two copies of a table are the same. ``state_version`` came with RocketMQ 5; 0 is left out."""
 
-    counter: int = 0
-    timestamp: int = 0
-    state_version: int = 0
+    OMITTED_WHEN_ZERO: ClassVar[tuple[str, ...]] = ("state_version",)
+
+    counter: Int64 = 0
+    timestamp: Int64 = 0
+    state_version: Int64 = 0
 
     def next(self, now_ms: int) -> DataVersion:
         return DataVersion(
@@ -24,11 +29,11 @@ class TopicConfig(msgspec.Struct, kw_only=True, rename="camel"):
     """Queues and permission of one topic on one broker."""
 
     topic_name: str
-    read_queue_nums: int = 16
-    write_queue_nums: int = 16
-    perm: int = READ_WRITE
+    read_queue_nums: Int32 = 16
+    write_queue_nums: Int32 = 16
+    perm: Int32 = READ_WRITE
     topic_filter_type: str = "SINGLE_TAG"
-    topic_sys_flag: int = 0
+    topic_sys_flag: Int32 = 0
     order: bool = False
     attributes: dict[str, str] | None = None
 

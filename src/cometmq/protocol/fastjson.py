@@ -36,7 +36,7 @@ def loads(data: bytes | str) -> Any:
     return fastjson_reader.resolve(value[0]) if b'"$ref"' in raw else value[0]
 
 
-def decode(data: bytes, wanted: type[T], *, what: str | None = None) -> T:
+def decode(data: bytes | memoryview, wanted: type[T], *, what: str | None = None) -> T:
     """The body as a typed value; unknown keys are ignored, numbers may come as texts.
 
     A table keyed by ``MessageQueue`` may be typed as such: object keys become queues.
@@ -44,7 +44,7 @@ def decode(data: bytes, wanted: type[T], *, what: str | None = None) -> T:
     Raises:
         RemoteProtocolError: naming ``what`` was expected.
     """
-    name = what or wanted.__name__
+    data = bytes(data)
     if (decoder := _decoder(cast(Hashable, wanted))) is not None and b'"$ref"' not in data:
         try:
             return cast(T, decoder.decode(data))
@@ -55,10 +55,23 @@ def decode(data: bytes, wanted: type[T], *, what: str | None = None) -> T:
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             pass
     try:
-        value = fastjson_reader.read(data, queue_keys=True)
+        return convert(fastjson_reader.read(data, queue_keys=True), wanted)
+    except RemoteProtocolError as error:
+        raise RemoteProtocolError(
+            f"expected a {what or wanted.__name__} as body: {error}"
+        ) from None
+
+
+def convert(value: Any, wanted: type[T]) -> T:
+    """A read value as a typed one. A null counts as absent, as it does in Java beans. Raises RemoteProtocolError."""
+    try:
         return msgspec.convert(value, wanted, strict=False)
-    except (msgspec.ValidationError, RemoteProtocolError) as error:
-        raise RemoteProtocolError(f"expected a {name} as body: {error}") from None
+    except msgspec.ValidationError:
+        pass
+    try:
+        return msgspec.convert(_without_nulls(value), wanted, strict=False)
+    except msgspec.ValidationError as error:
+        raise RemoteProtocolError(str(error)) from None
 
 
 def dumps(value: Any) -> bytes:
@@ -92,6 +105,12 @@ def _standard(raw: bytes) -> tuple[Any] | None:
         return (msgspec.json.decode(_INTEGER_KEY.sub(_quoted, raw)),)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _quoted(match: re.Match[bytes]) -> bytes:

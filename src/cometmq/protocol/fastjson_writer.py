@@ -30,9 +30,9 @@ def write(value: Any, *, standard: bool) -> bytes:
 def _write(value: Any, parts: list[bytes], standard: bool) -> None:
     if isinstance(value, msgspec.Struct):
         opening = b"{"
-        for attribute, key in _fields(type(value)):
+        for attribute, key, omit_zero in _fields(type(value)):
             item = getattr(value, attribute)
-            if item is not None:
+            if item is not None and (item or not omit_zero):
                 parts.append(opening + key)
                 _write(item, parts, standard)
                 opening = b","
@@ -75,10 +75,13 @@ def _key(key: Any, standard: bool) -> bytes:
 
 
 @lru_cache(maxsize=1024)
-def _fields(struct_class: type[msgspec.Struct]) -> tuple[tuple[str, bytes], ...]:
-    """Attribute and ``"key":`` of each field, sorted by key."""
+def _fields(struct_class: type[msgspec.Struct]) -> tuple[tuple[str, bytes, bool], ...]:
+    """Attribute, ``"key":`` and whether 0 is left out, of each field, sorted by key."""
+    omitted = getattr(struct_class, "OMITTED_WHEN_ZERO", ())
     pairs = zip(struct_class.__struct_encode_fields__, struct_class.__struct_fields__, strict=True)
-    return tuple((attribute, _encode(key) + b":") for key, attribute in sorted(pairs))
+    return tuple(
+        (attribute, _encode(key) + b":", attribute in omitted) for key, attribute in sorted(pairs)
+    )
 
 
 def _java_double(value: float) -> bytes:

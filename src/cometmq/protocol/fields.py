@@ -7,14 +7,14 @@ Decoding converts the ext map in C (text to int, to bool); encoding writes what 
 from __future__ import annotations
 
 import types
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from cometmq.base.errors import RemoteProtocolError
+from cometmq.model.ids import Int32, Int64
 
-Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
-Int64 = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+__all__ = ["Header", "Int32", "Int64", "decode_fields", "encode_fields", "wire"]
 
 
 class Header(msgspec.Struct, kw_only=True, rename="camel"):

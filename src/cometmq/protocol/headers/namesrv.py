@@ -21,7 +21,7 @@ class GetKVConfigHeader(Header):
 
 
 class GetKVConfigReply(Header):
-    value: str | None = None
+    value: str
 
 
 class DeleteKVConfigHeader(Header):

@@ -63,10 +63,10 @@ class GetEarliestStoreTimeHeader(Header):
 class OffsetReply(Header):
     """Replies of 14, 29, 30 and 31."""
 
-    offset: Int64 | None = None
+    offset: Int64
 
 
 class TimestampReply(Header):
     """Reply of 32."""
 
-    timestamp: Int64 | None = None
+    timestamp: Int64

@@ -27,13 +27,18 @@ class PullMessageHeader(Header):
 
 
 class PullMessageReply(Header):
-    """Codes 0, 19, 20 and 21 fill the first four; a refusal leaves them out."""
+    """With codes 0, 19, 20 and 21; a refusal has no header beyond ``PullForbiddenReply``."""
 
-    suggest_which_broker_id: Int64 | None = None
-    next_begin_offset: Int64 | None = None
-    min_offset: Int64 | None = None
-    max_offset: Int64 | None = None
+    suggest_which_broker_id: Int64
+    next_begin_offset: Int64
+    min_offset: Int64
+    max_offset: Int64
     offset_delta: Int64 | None = None
     topic_sys_flag: Int32 | None = None
     group_sys_flag: Int32 | None = None
+
+
+class PullForbiddenReply(Header):
+    """With code 16 of RocketMQ 5. 1 broker, 2 group, 3 topic, 4 broadcast, 5 subscription."""
+
     forbidden_type: Int32 | None = None

@@ -44,11 +44,11 @@ class SendMessageHeaderV2(Header, kw_only=True):
 
 
 class SendMessageReply(Header):
-    """Only codes 0, 10, 11 and 12 fill the first three; region and trace switch come with every answer."""
+    """With codes 0, 10, 11 and 12, which all mean stored. Any other answer carries region and trace switch alone."""
 
-    msg_id: str | None = None
-    queue_id: Int32 | None = None
-    queue_offset: Int64 | None = None
+    msg_id: str
+    queue_id: Int32
+    queue_offset: Int64
     transaction_id: str | None = None
     recall_handle: str | None = None
     batch_uniq_id: str | None = None
@@ -79,7 +79,7 @@ class RecallMessageHeader(Header, kw_only=True):
 
 
 class RecallMessageReply(Header):
-    msg_id: str | None = None
+    msg_id: str
     msg_region: str | None = wire("MSG_REGION", default=None)
 
 

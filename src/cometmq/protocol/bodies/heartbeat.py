@@ -1,0 +1,85 @@
+"""Bodies between clients and the broker's client registry: 34, 38, 46."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from cometmq.base.errors import RemoteProtocolError
+from cometmq.model.consumption import ConsumeFromWhere, ConsumeType, MessageModel
+from cometmq.model.ids import Int32
+from cometmq.model.subscription import SubscriptionData
+from cometmq.protocol import fastjson
+from cometmq.protocol.json_body import JsonBody
+
+
+class ProducerData(JsonBody):
+    group_name: str
+
+
+class ConsumerData(JsonBody):
+    """One consumer group of a client. The three modes are names of the enums in ``model.consumption``."""
+
+    group_name: str
+    consume_type: str = ConsumeType.CONSUME_PASSIVELY.value
+    message_model: str = MessageModel.CLUSTERING.value
+    consume_from_where: str = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET.value
+    subscription_data_set: list[SubscriptionData] = msgspec.field(default_factory=list)
+    unit_mode: bool = False
+
+
+class HeartbeatData(JsonBody):
+    """Who a client is. The last two came with RocketMQ 5: ``without_sub`` says that the subscriptions are left out."""
+
+    client_id: str = msgspec.field(name="clientID")
+    producer_data_set: list[ProducerData] = msgspec.field(default_factory=list)
+    consumer_data_set: list[ConsumerData] = msgspec.field(default_factory=list)
+    heartbeat_fingerprint: Int32 | None = None
+    without_sub: bool | None = None
+
+
+class ConsumerList(JsonBody):
+    """Reply of 38: client ids of a group."""
+
+    consumer_id_list: list[str] = msgspec.field(default_factory=list)
+
+
+class CheckClientConfigBody(JsonBody, kw_only=True):
+    """Request 46: is this subscription one the broker can filter by?"""
+
+    client_id: str | None = None
+    group: str | None = None
+    namespace: str | None = None
+    subscription_data: SubscriptionData
+
+
+def decode_heartbeat(body: bytes | memoryview) -> HeartbeatData:
+    """Raises RemoteProtocolError when the body is no heartbeat."""
+    try:
+        return HeartbeatData.decode(body)
+    except RemoteProtocolError as error:
+        first = error
+    # The C++ client sends the modes by ordinal, which Java's reader accepts.
+    value = fastjson.loads(bytes(body))
+    consumers = value.get("consumerDataSet") if isinstance(value, dict) else None
+    for consumer in consumers if isinstance(consumers, list) else ():
+        if isinstance(consumer, dict):
+            _name_modes(consumer)
+    try:
+        return fastjson.convert(value, HeartbeatData)
+    except RemoteProtocolError:
+        raise first from None
+
+
+def _name_modes(consumer: dict[str, Any]) -> None:
+    modes: tuple[tuple[str, type[StrEnum]], ...] = (
+        ("consumeType", ConsumeType),
+        ("messageModel", MessageModel),
+        ("consumeFromWhere", ConsumeFromWhere),
+    )
+    for key, names in modes:
+        ordinal = consumer.get(key)
+        if isinstance(ordinal, int) and 0 <= ordinal < len(names):
+            consumer[key] = list(names)[ordinal].value

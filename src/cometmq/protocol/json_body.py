@@ -1,0 +1,22 @@
+"""Base of the JSON bodies: a struct that knows how to become fastjson text and how to be read from it."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import msgspec
+
+from cometmq.protocol import fastjson
+
+
+class JsonBody(msgspec.Struct, kw_only=True, rename="camel"):
+    """Wire keys are the attribute names in camel case unless a field says otherwise."""
+
+    @classmethod
+    def decode(cls, data: bytes | memoryview) -> Self:
+        """Raises RemoteProtocolError when ``data`` is not such a body."""
+        return fastjson.decode(data, cls)
+
+    def encode(self) -> bytes:
+        """As Java writes it: fields sorted, None left out, integer and queue keys unquoted."""
+        return fastjson.dumps(self)
