@@ -1,0 +1,283 @@
+"""The row of index files: the way from a key to records, and from an append to the index.
+
+``message_store`` calls ``add`` for every record with keys. Files are named by the local time of their creation;
+the newest takes entries until it is full. The index is derived from the log: after a crash ``load`` drops what the
+checkpoint does not vouch for, and the store feeds the log again from ``end_offset``.
+
+Thread rule: the owner of the store calls everything; ``sync`` alone may run in a worker.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+from cometmq.base.errors import CorruptFile
+from cometmq.base.ports import Clock, Files
+from cometmq.model.java_hash import power_of_31, unsigned_hash
+from cometmq.store.config import IndexConfig
+from cometmq.store.index_file import IndexFile, file_bytes, slot_hash
+
+logger = logging.getLogger("cometmq.store")
+
+WAITING_MAX: Final = 4096
+"""Entries kept in memory before they are written, about 0.5 MB."""
+
+_TOPICS_CACHED: Final = 10_000
+_NAME_DIGITS: Final = 17
+_POWERS_READY: Final = 257
+
+
+class IndexFiles:
+    def __init__(self, directory: str, config: IndexConfig, files: Files, clock: Clock) -> None:
+        self._directory = directory
+        self._slot_count = config.slot_count
+        self._entry_count = config.entry_count
+        self._files = files
+        self._clock = clock
+        self._row: list[IndexFile] = []
+        # Files made ahead for a record whose keys do not fit into the last one of the row.
+        self._spare: list[IndexFile] = []
+        self._room = 0
+        self._resume_offset = -1
+        self._resume_keys = 0
+        self._prefix_hashes: dict[str, int] = {}
+        self._powers: list[int] = [power_of_31(length) for length in range(_POWERS_READY)]
+        self._unsynced: list[IndexFile] = []
+        self._unsynced_lock = threading.Lock()
+        self.safe_until_ms = 0
+        """Store time up to which full files are durable: what belongs into the checkpoint."""
+
+    def load(self, safe_until_ms: int | None) -> None:
+        """Open what is there.
+
+        Args:
+            safe_until_ms: after an unclean stop, the checkpoint's index time: files that end later are dropped, with
+                all that come after them. None after a clean stop.
+
+        Raises:
+            CorruptFile: a file that is no index file of this configuration; nothing was changed.
+        """
+        names = self._files.names(self._directory)
+        for name in names:
+            if len(name) != _NAME_DIGITS or not name.isdecimal():
+                path = f"{self._directory}/{name}"
+                raise CorruptFile(path, "not a name of an index file", "Move it elsewhere.")
+        for position, name in enumerate(names):
+            index_file = self._open(f"{self._directory}/{name}", safe_until_ms)
+            if index_file is None:
+                self._remove_named(names[position:], reason="unclean-stop")
+                break
+            self._row.append(index_file)
+        self._resume()
+
+    def truncate(self, log_end: int) -> None:
+        """Drop files that reach past the end of the log, which lost its tail in a crash.
+
+        Their newest entries would point into records yet to be written, and those would be taken for indexed.
+        """
+        keep = 0
+        while keep < len(self._row) and self._row[keep].end_offset < max(log_end, 1):
+            keep += 1
+        dropped = self._row[keep:]
+        del self._row[keep:]
+        for index_file in dropped:
+            index_file.close()
+        if dropped:
+            names = [one.path.rpartition("/")[2] for one in dropped]
+            self._remove_named(names, reason="past-log-end")
+        self._resume()
+
+    @property
+    def end_offset(self) -> int:
+        """Physical offset of the last indexed record, -1 when there is none. Records before it are never entered."""
+        newest = self._newest()
+        return newest.end_offset if newest else -1
+
+    @property
+    def last_update_ms(self) -> int:
+        newest = self._newest()
+        return newest.end_ms if newest else 0
+
+    @property
+    def last_update_offset(self) -> int:
+        return max(self.end_offset, 0)
+
+    @property
+    def file_count(self) -> int:
+        return len(self._row)
+
+    def reserve(self, key_count: int) -> None:
+        """Make sure that ``add`` of so many keys cannot fail. Cheap unless a file is to be made or written.
+
+        Raises:
+            DiskFull: it cannot be made sure of; nothing was entered.
+        """
+        if self._row and self._row[-1].waiting >= WAITING_MAX:
+            self.write_out()
+        while self._room + sum(one.room for one in self._spare) < key_count:
+            self.write_out()
+            self._spare.append(self._create())
+
+    def add(self, topic: str, keys: list[str], physical_offset: int, store_timestamp: int) -> None:
+        """Enter a record under its keys. What is already there (a log fed again) is left out.
+
+        Raises:
+            DiskFull: nothing of the record was entered; the same call may be made again.
+        """
+        if physical_offset <= self._resume_offset:
+            keys = keys[self._resume_keys :] if physical_offset == self._resume_offset else []
+        if not keys:
+            return
+        if self._room < len(keys) or self._row[-1].waiting >= WAITING_MAX:
+            self.reserve(len(keys))
+        prefix = self._prefix_hashes.get(topic)
+        if prefix is None:
+            prefix = self._remember_prefix(topic)
+        for key in keys:
+            length = len(key)
+            if length < _POWERS_READY and key.isascii():
+                # The hash of "topic#key" from the hashes of its parts.
+                bits = (prefix * self._powers[length] + unsigned_hash(key)) & 0xFFFFFFFF
+            else:
+                bits = unsigned_hash(f"{topic}#{key}")
+            if self._room <= 0:
+                self._advance()
+            self._row[-1].add(slot_hash(bits), physical_offset, store_timestamp)
+            self._room -= 1
+
+    def query(self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int) -> list[int]:
+        """Physical offsets of records that may carry the key, newest first.
+
+        May, because an entry holds a hash and a second: the caller compares the record.
+        """
+        key_hash = slot_hash(unsigned_hash(f"{topic}#{key}"))
+        found: list[int] = []
+        for index_file in reversed(self._row):
+            if len(found) >= max_count:
+                break
+            if index_file.has_time(begin_ms, end_ms):
+                found += index_file.find(key_hash, max_count - len(found), begin_ms, end_ms)
+        # Keys of one record may repeat, and may be split over two files.
+        return list(dict.fromkeys(found))
+
+    def write_out(self) -> None:
+        """Put waiting entries into their files. Raises DiskFull, and then keeps them."""
+        for index_file in self._row:
+            if index_file.waiting:
+                index_file.write_out()
+                with self._unsynced_lock:
+                    if index_file not in self._unsynced:
+                        self._unsynced.append(index_file)
+
+    def sync(self) -> None:
+        """Make durable what was written out. Any thread."""
+        with self._unsynced_lock:
+            batch, self._unsynced = self._unsynced, []
+        # Asked before the sync: a file may fill up and be written while the sync is under way.
+        full = [one.end_ms for one in batch if one.room <= 0 and not one.waiting]
+        try:
+            for index_file in batch:
+                index_file.sync()
+        except BaseException:
+            with self._unsynced_lock:
+                self._unsynced = [*batch, *self._unsynced]
+            raise
+        self.safe_until_ms = max([self.safe_until_ms, *full])
+
+    def flush(self) -> None:
+        self.write_out()
+        self.sync()
+
+    def delete_before(self, min_physical: int) -> int:
+        """Remove files whose records are all below ``min_physical``; the last file stays. How many were removed."""
+        removed = 0
+        while len(self._row) > 1 and self._row[0].end_offset < min_physical:
+            index_file = self._row.pop(0)
+            with self._unsynced_lock:
+                if index_file in self._unsynced:
+                    self._unsynced.remove(index_file)
+            index_file.close()
+            self._files.remove(index_file.path)
+            removed += 1
+        return removed
+
+    def close(self) -> None:
+        """Write and sync everything and close the files; the files are closed also when that fails."""
+        try:
+            self.flush()
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Close the files without writing what waits."""
+        for index_file in (*self._row, *self._spare):
+            index_file.close()
+        self._row = []
+        self._spare = []
+        self._room = 0
+
+    def _newest(self) -> IndexFile | None:
+        for index_file in reversed(self._row):
+            if not index_file.is_empty:
+                return index_file
+        return None
+
+    def _resume(self) -> None:
+        """Note where the index ends: the last record, and how many of its keys are in (its last may be missing)."""
+        self._room = self._row[-1].room if self._row else 0
+        self._resume_offset = self.end_offset
+        self._resume_keys = 0
+        for index_file in reversed(self._row):
+            keys = index_file.keys_of_record(self._resume_offset)
+            self._resume_keys += keys
+            if keys < index_file.count - 1:
+                break
+        full = [one.end_ms for one in self._row if one.room <= 0]
+        self.safe_until_ms = max(full, default=0)
+
+    def _remember_prefix(self, topic: str) -> int:
+        if len(self._prefix_hashes) >= _TOPICS_CACHED:
+            self._prefix_hashes.clear()
+        prefix = self._prefix_hashes[topic] = unsigned_hash(topic + "#")
+        return prefix
+
+    def _advance(self) -> None:
+        self._row.append(self._spare.pop(0))
+        self._room = self._row[-1].room
+
+    def _create(self) -> IndexFile:
+        self._files.make_directory(self._directory)
+        moment = datetime.datetime.fromtimestamp(self._clock.wall_ms() / 1000, tz=datetime.UTC)
+        name = moment.astimezone().strftime("%Y%m%d%H%M%S") + f"{moment.microsecond // 1000:03d}"
+        # Files are ordered by name, and local time may stand still or go back.
+        if existing := [*self._row, *self._spare]:
+            last = existing[-1].path.rpartition("/")[2]
+            name = max(name, f"{int(last) + 1:0{_NAME_DIGITS}d}")
+        path = f"{self._directory}/{name}"
+        return IndexFile.create(self._files, path, self._slot_count, self._entry_count)
+
+    def _remove_named(self, names: Sequence[str], *, reason: str) -> None:
+        # The newest first: a crash in between leaves no gap in the row.
+        for name in reversed(names):
+            self._files.remove(f"{self._directory}/{name}")
+        logger.info("index files dropped count=%d first=%s reason=%s", len(names), names[0], reason)
+
+    def _open(self, path: str, safe_until_ms: int | None) -> IndexFile | None:
+        """The file, or None if it is not to be trusted after an unclean stop."""
+        try:
+            index_file = IndexFile.open(self._files, path, self._slot_count, self._entry_count)
+        except CorruptFile:
+            # A crash may leave a file without its length or with half a header. A whole file of a wrong
+            # length is something else: another configuration, or not ours.
+            whole = file_bytes(self._slot_count, self._entry_count)
+            if safe_until_ms is not None and self._files.size(path) in (0, whole):
+                return None
+            raise
+        if safe_until_ms is not None and index_file.end_ms > safe_until_ms:
+            index_file.close()
+            return None
+        return index_file

@@ -1,0 +1,188 @@
+"""A named table of configurations with a data version: what ``topics`` and ``groups`` have in common.
+
+All entries are in memory; the file follows them. A lone change is saved before the call returns. Changes that come
+in crowds (topics created by their first message) are saved once per second at most: the rest is only marked, and
+``save_if_changed``, which the broker calls about every second and when it stops, writes them together. Fields that
+only other brokers know are kept and written back.
+
+Thread rule: the owner thread calls everything; what ``unsaved`` returns may run in a worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Final, Generic, TypeVar, cast
+
+import msgspec
+
+from cometmq.base.ports import Clock, Files
+from cometmq.model.topic import DataVersion
+from cometmq.store.meta.json_file import BadContent, JsonFile, pretty, table_in
+
+SAVE_INTERVAL: Final = 1.0
+"""Seconds between two saves that nobody asked for."""
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class ConfigTable(Generic[T]):
+    FILE_NAME: ClassVar[str]
+    TABLE_KEY: ClassVar[str]
+    NAME_KEY: ClassVar[str]
+    ENTRY_CLASS: ClassVar[type[msgspec.Struct]]
+
+    def __init__(self, directory: str, files: Files, clock: Clock) -> None:
+        self._directory = directory
+        self._files = files
+        self._clock = clock
+        self._file = JsonFile(f"{directory}/{self.FILE_NAME}", files)
+        self._entries: dict[str, T] = {}
+        # Rendering is most of a save: each entry is rendered once per change, not once per save.
+        self._texts: dict[str, str] = {}
+        self._unknown_fields: dict[str, dict[str, Any]] = {}
+        self._other_content: dict[str, Any] = {}
+        self._has_state_version = False
+        self._change_count = 0
+        self._saved_count = 0
+        self._saved_at = float("-inf")
+        self.version = DataVersion()
+
+    def load(self) -> None:
+        """Read the file, or its backup; an absent one is an empty table.
+
+        Raises:
+            CorruptFile: neither can be read; nothing was changed.
+        """
+        self._files.make_directory(self._directory)
+        self._file.load(self._read)
+
+    def get(self, name: str) -> T | None:
+        return self._entries.get(name)
+
+    def names(self) -> list[str]:
+        return list(self._entries)
+
+    def all(self) -> dict[str, T]:
+        """A copy of the table; the entries in it are the table's own and must not be changed."""
+        return dict(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def put(self, config: T, *, save: bool = False) -> None:
+        """Add or replace one entry.
+
+        Args:
+            save: write the file before returning, however shortly after the last time.
+
+        Raises:
+            DiskFull: the entry is in the table, but not in the file yet.
+        """
+        self.put_many([config], save=save)
+
+    def put_many(self, configs: Iterable[T], *, save: bool = False) -> None:
+        """The same for several, as one change of the version. None of them is no change."""
+        count = 0
+        for config in configs:
+            name = self._name(config)
+            self._entries[name] = config
+            self._texts.pop(name, None)
+            count += 1
+        if count:
+            self._changed(save)
+
+    def remove(self, name: str, *, save: bool = False) -> bool:
+        """Whether it was there."""
+        if self._entries.pop(name, None) is None:
+            return False
+        self._texts.pop(name, None)
+        self._unknown_fields.pop(name, None)
+        self._changed(save)
+        return True
+
+    def replace_all(self, configs: Iterable[T], version: DataVersion) -> None:
+        """Become a copy of another broker's table, its version included, and save."""
+        self._entries = {self._name(config): config for config in configs}
+        self._texts = {}
+        self.version = version
+        self._change_count += 1
+        self.save_if_changed()
+
+    def save_if_changed(self) -> None:
+        """Write the file if the table has changed since the last time. Raises DiskFull, and then stays changed."""
+        if (write := self.unsaved()) is not None:
+            write()
+
+    def unsaved(self) -> Callable[[], None] | None:
+        """Renders the table and returns the disk part of a save, for a worker thread; None when nothing changed."""
+        if self._change_count == self._saved_count:
+            return None
+        content = self.encode()
+        changes = self._change_count
+
+        def write() -> None:
+            self._file.save(content)
+            self._saved_count = changes
+            self._saved_at = self._clock.monotonic()
+
+        return write
+
+    def encode(self) -> bytes:
+        """The content of the file."""
+        for name, config in self._entries.items():
+            if name not in self._texts:
+                self._texts[name] = pretty(self._fields(name, config), 2)
+        content = {**self._other_content, "dataVersion": self._version_fields()}
+        parts = [f"\n\t{pretty(key)}:{pretty(value, 1)}" for key, value in content.items()]
+        rows = [f"\n\t\t{pretty(name)}:{self._texts[name]}" for name in self._entries]
+        table = "{" + ",".join(rows) + "\n\t}" if rows else "{}"
+        parts.append(f"\n\t{pretty(self.TABLE_KEY)}:{table}")
+        return ("{" + ",".join(sorted(parts)) + "\n}").encode()
+
+    def _changed(self, save: bool) -> None:
+        self.version = self.version.next(self._clock.wall_ms())
+        self._change_count += 1
+        if save or self._clock.monotonic() - self._saved_at >= SAVE_INTERVAL:
+            self.save_if_changed()
+
+    def _name(self, config: T) -> str:
+        raise NotImplementedError
+
+    def _read(self, content: dict[str, Any]) -> None:
+        known = set(self.ENTRY_CLASS.__struct_encode_fields__)
+        entries: dict[str, T] = {}
+        unknown_fields: dict[str, dict[str, Any]] = {}
+        for name, fields in table_in(content, self.TABLE_KEY).items():
+            if not isinstance(fields, dict):
+                raise BadContent(f"expected entry {name!r} to be an object")
+            named = {**fields, self.NAME_KEY: name}
+            entries[name] = cast(T, msgspec.convert(named, self.ENTRY_CLASS, strict=False))
+            if unknown := {key: value for key, value in fields.items() if key not in known}:
+                unknown_fields[name] = unknown
+        version = table_in(content, "dataVersion")
+        self.version = msgspec.convert(version, DataVersion, strict=False)
+        self._has_state_version = "stateVersion" in version
+        self._other_content = {
+            key: value
+            for key, value in content.items()
+            if key not in (self.TABLE_KEY, "dataVersion")
+        }
+        self._entries = entries
+        self._unknown_fields = unknown_fields
+        self._texts = {}
+
+    def _fields(self, name: str, config: T) -> dict[str, Any]:
+        known = {
+            key: value for key, value in msgspec.to_builtins(config).items() if value is not None
+        }
+        return dict(sorted({**self._unknown_fields.get(name, {}), **known}.items()))
+
+    def _version_fields(self) -> dict[str, int]:
+        fields = {"counter": self.version.counter}
+        if self._has_state_version or self.version.state_version:
+            fields["stateVersion"] = self.version.state_version
+        fields["timestamp"] = self.version.timestamp
+        return fields

@@ -1,0 +1,182 @@
+"""How far each consumer group has read each queue: ``config/consumerOffset.json``.
+
+Kept in memory, saved by ``save_if_changed``, which the broker calls every few seconds and when it stops: after a
+crash some messages are delivered again. RocketMQ's key of an entry is ``topic@group``.
+
+Thread rule: the owner thread calls everything; what ``unsaved`` returns may run in a worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cometmq.base.ports import Clock, Files
+from cometmq.protocol import fastjson
+from cometmq.store.meta.json_file import BadContent, JsonFile, pretty, table_in
+
+_SEPARATOR = "@"
+
+
+class OffsetTable:
+    def __init__(self, directory: str, files: Files, clock: Clock) -> None:
+        self._directory = directory
+        self._files = files
+        self._clock = clock
+        self._file = JsonFile(f"{directory}/consumerOffset.json", files)
+        self._table: dict[str, dict[int, int]] = {}
+        self._topics: dict[str, set[str]] = {}
+        self._groups: dict[str, set[str]] = {}
+        self._other_content: dict[str, Any] = {}
+        self._change_count = 0
+        self._saved_count = 0
+
+    def load(self) -> None:
+        """Read the file, or its backup; an absent one is an empty table.
+
+        Raises:
+            CorruptFile: neither can be read; nothing was changed.
+        """
+        self._files.make_directory(self._directory)
+        self._file.load(self._read)
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """The group goes on at ``offset``, which may be less than before: somebody reset it."""
+        queues = self._table.get(topic + _SEPARATOR + group)
+        if queues is None:
+            queues = self._add(topic, group)
+        if queues.get(queue_id) != offset:
+            queues[queue_id] = offset
+            self._change_count += 1
+
+    def query(self, group: str, topic: str, queue_id: int) -> int:
+        """-1 when the group has no offset there."""
+        queues = self._table.get(topic + _SEPARATOR + group)
+        return -1 if queues is None else queues.get(queue_id, -1)
+
+    def offsets(self, group: str, topic: str) -> dict[int, int]:
+        """By queue id; a copy."""
+        return dict(self._table.get(topic + _SEPARATOR + group, {}))
+
+    def topics_of(self, group: str) -> set[str]:
+        return set(self._topics.get(group, ()))
+
+    def groups_of(self, topic: str) -> set[str]:
+        return set(self._groups.get(topic, ()))
+
+    def remove_topic(self, topic: str) -> None:
+        for group in self.groups_of(topic):
+            self.remove(group, topic)
+
+    def remove_group(self, group: str) -> None:
+        for topic in self.topics_of(group):
+            self.remove(group, topic)
+
+    def remove(self, group: str, topic: str) -> None:
+        """Forget one group's offsets of one topic."""
+        key = topic + _SEPARATOR + group
+        if self._table.pop(key, None) is None:
+            return
+        for table, outer, inner in ((self._topics, group, topic), (self._groups, topic, group)):
+            table[outer].discard(inner)
+            if not table[outer]:
+                del table[outer]
+        for name in ("pullOffsetTable", "resetOffsetTable"):
+            if isinstance(other := self._other_content.get(name), dict):
+                other.pop(key, None)
+        self._change_count += 1
+
+    def clone(self, source_group: str, group: str, topic: str | None = None) -> None:
+        """Give ``group`` the offsets of another, in one topic or in all of them."""
+        for name in self.topics_of(source_group) if topic is None else {topic}:
+            for queue_id, offset in self.offsets(source_group, name).items():
+                self.commit(group, name, queue_id, offset)
+
+    def replace_all(self, table: Mapping[str, Mapping[int, int]]) -> None:
+        """Become a copy of another broker's table, by ``topic@group``."""
+        self._fill({key: dict(queues) for key, queues in table.items()})
+        self._change_count += 1
+
+    def save_if_changed(self) -> None:
+        """Write the file if an offset has moved since the last time. Raises DiskFull, and then stays changed."""
+        if (write := self.unsaved()) is not None:
+            write()
+
+    def unsaved(self) -> Callable[[], None] | None:
+        """Renders the table and returns the disk part of a save, for a worker thread; None when nothing changed."""
+        if self._change_count == self._saved_count:
+            return None
+        if isinstance(version := self._other_content.get("dataVersion"), dict):
+            counter = int(version.get("counter", 0)) + 1
+            self._other_content["dataVersion"] = {
+                **version,
+                "counter": counter,
+                "timestamp": self._clock.wall_ms(),
+            }
+        content = pretty(self._content()).encode()
+        changes = self._change_count
+
+        def write() -> None:
+            self._file.save(content)
+            self._saved_count = changes
+
+        return write
+
+    def encode(self) -> bytes:
+        """The content of the file on one line, as a replica asks for it."""
+        return fastjson.dumps(self._content())
+
+    def _content(self) -> dict[str, Any]:
+        content = {**self._other_content, "offsetTable": self._table}
+        if isinstance(known := content.get("groupTopicMap"), dict):
+            content["groupTopicMap"] = self._group_topics(known)
+        return dict(sorted(content.items()))
+
+    def _group_topics(self, known: Mapping[str, Any]) -> dict[str, list[str]]:
+        """5.x keeps each group's topics beside the offsets: what the file had in its order, then what came since."""
+        groups: dict[str, list[str]] = {}
+        for group in dict.fromkeys([*known, *self._topics]):
+            topics = self._topics.get(group, set())
+            listed = known.get(group)
+            old = [one for one in listed if one in topics] if isinstance(listed, list) else []
+            if topics:
+                groups[group] = old + sorted(topics.difference(old))
+        return groups
+
+    def _add(self, topic: str, group: str) -> dict[int, int]:
+        queues = self._table[topic + _SEPARATOR + group] = {}
+        self._topics.setdefault(group, set()).add(topic)
+        self._groups.setdefault(topic, set()).add(group)
+        return queues
+
+    def _read(self, content: dict[str, Any]) -> None:
+        table = _offsets_in(content, "offsetTable")
+        others = {key: value for key, value in content.items() if key != "offsetTable"}
+        for name in ("pullOffsetTable", "resetOffsetTable"):
+            if name in others:
+                # Integer keys again, so that they are written without quotes, as they came.
+                others[name] = _offsets_in(content, name)
+        self._fill(table)
+        self._other_content = others
+
+    def _fill(self, table: dict[str, dict[int, int]]) -> None:
+        self._table = {}
+        self._topics = {}
+        self._groups = {}
+        for key, queues in table.items():
+            topic, separator, group = key.partition(_SEPARATOR)
+            if separator:
+                self._add(topic, group)
+            # A key that is not ours to understand is kept as it is.
+            self._table[key] = queues
+
+
+def _offsets_in(content: Mapping[str, Any], name: str) -> dict[str, dict[int, int]]:
+    table: dict[str, dict[int, int]] = {}
+    for key in table_in(content, name):
+        queues = table_in(content[name], key)
+        try:
+            table[key] = {int(queue_id): int(offset) for queue_id, offset in queues.items()}
+        except (TypeError, ValueError):
+            raise BadContent(f"expected {key!r} to hold offsets by queue id") from None
+    return table
