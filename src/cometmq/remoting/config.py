@@ -1,0 +1,175 @@
+"""Settings of the wire, with RocketMQ's keys where it has one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cometmq.base.errors import ConfigError
+from cometmq.base.settings import setting
+from cometmq.protocol.frame import FRAME_BYTES_MAX
+
+_KIB = 1024
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """The bounds of one connection, whichever side opened it."""
+
+    frame_bytes_max: int = FRAME_BYTES_MAX
+    idle_seconds_max: float = 120.0
+    outgoing_high_bytes: int = 1 * _MIB
+    outgoing_low_bytes: int = 256 * _KIB
+    outgoing_bytes_max: int = 128 * _MIB
+    slow_reader_seconds_max: float = 30.0
+    close_seconds_max: float = 5.0
+    calls_max: int = 65535
+    handlers_max: int = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemotingServerConfig:
+    """How a server listens and what it allows each peer."""
+
+    idle_seconds_max: int = setting(
+        "serverChannelMaxIdleTimeSeconds",
+        "Seconds without a byte in either direction after which a connection is closed.",
+        default=120,
+        low=1,
+    )
+    backlog: int = setting(
+        "serverSocketBacklog",
+        "Connections the kernel keeps waiting to be accepted.",
+        default=1024,
+        low=1,
+    )
+    send_buffer_bytes: int = setting(
+        "serverSocketSndBufSize", "Kernel send buffer; 0 leaves it to the kernel.", default=0, low=0
+    )
+    receive_buffer_bytes: int = setting(
+        "serverSocketRcvBufSize",
+        "Kernel receive buffer; 0 leaves it to the kernel.",
+        default=0,
+        low=0,
+    )
+    outgoing_high_bytes: int = setting(
+        "writeBufferHighWaterMark",
+        "Unsent bytes above which a peer is no longer read from; 0 means 1 MiB.",
+        default=0,
+        low=0,
+    )
+    outgoing_low_bytes: int = setting(
+        "writeBufferLowWaterMark",
+        "Unsent bytes below which it is read from again; 0 means a quarter of the high mark.",
+        default=0,
+        low=0,
+    )
+    calls_max: int = setting(
+        "serverAsyncSemaphoreValue",
+        "Unanswered calls of the server per connection.",
+        default=64,
+        low=1,
+    )
+    frame_bytes_max: int = setting(
+        "frameMaxLength",
+        "Largest frame that is taken; a bigger one closes the connection.",
+        default=FRAME_BYTES_MAX,
+        low=1024,
+        high=0x7FFFFFFF,
+    )
+    connections_max: int = setting(
+        "serverConnectionsMax",
+        "Open connections above which new ones are refused.",
+        default=16384,
+        low=1,
+    )
+    handlers_max: int = setting(
+        "serverConcurrentRequestsMax",
+        "Requests of one connection that may be worked on in the background at once.",
+        default=64,
+        low=1,
+    )
+    outgoing_bytes_max: int = setting(
+        "serverOutgoingBytesMax",
+        "Unsent bytes at which a peer that does not read is cut off.",
+        default=128 * _MIB,
+        low=1 * _MIB,
+    )
+    slow_reader_seconds_max: int = setting(
+        "serverSlowReaderTimeoutSeconds",
+        "Seconds a peer may leave its unsent bytes above the high mark before it is cut off.",
+        default=30,
+        low=1,
+    )
+    handshake_millis_max: int = setting(
+        "tlsHandshakeTimeoutMillis",
+        "Time limit of a TLS handshake.",
+        default=10_000,
+        low=1,
+    )
+
+    def __post_init__(self) -> None:
+        high, low = self._water_marks()
+        if low > high:
+            raise ConfigError(
+                f"writeBufferLowWaterMark ({low}) must not be above writeBufferHighWaterMark ({high})"
+            )
+
+    @property
+    def limits(self) -> ConnectionLimits:
+        high, low = self._water_marks()
+        return ConnectionLimits(
+            frame_bytes_max=self.frame_bytes_max,
+            idle_seconds_max=self.idle_seconds_max,
+            outgoing_high_bytes=high,
+            outgoing_low_bytes=low,
+            outgoing_bytes_max=self.outgoing_bytes_max,
+            slow_reader_seconds_max=self.slow_reader_seconds_max,
+            calls_max=self.calls_max,
+            handlers_max=self.handlers_max,
+        )
+
+    def _water_marks(self) -> tuple[int, int]:
+        high = self.outgoing_high_bytes or 1 * _MIB
+        return high, self.outgoing_low_bytes or high // 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemotingClientConfig:
+    """How a client connects and how much it may have under way."""
+
+    connect_millis_max: int = setting(
+        "connectTimeoutMillis", "Time limit for opening a connection.", default=3000, low=1
+    )
+    idle_seconds_max: int = setting(
+        "clientChannelMaxIdleTimeSeconds",
+        "Seconds without a byte in either direction after which a connection is closed.",
+        default=120,
+        low=1,
+    )
+    calls_max: int = setting(
+        "clientAsyncSemaphoreValue", "Unanswered calls per connection.", default=65535, low=1
+    )
+    send_buffer_bytes: int = setting(
+        "clientSocketSndBufSize", "Kernel send buffer; 0 leaves it to the kernel.", default=0, low=0
+    )
+    receive_buffer_bytes: int = setting(
+        "clientSocketRcvBufSize",
+        "Kernel receive buffer; 0 leaves it to the kernel.",
+        default=0,
+        low=0,
+    )
+
+    # Below: fields without a key. A client embedded in a broker shares the broker's file, where the
+    # keys already mean the server side.
+    frame_bytes_max: int = FRAME_BYTES_MAX
+    handlers_max: int = 64
+
+    @property
+    def limits(self) -> ConnectionLimits:
+        return ConnectionLimits(
+            frame_bytes_max=self.frame_bytes_max,
+            idle_seconds_max=self.idle_seconds_max,
+            calls_max=self.calls_max,
+            handlers_max=self.handlers_max,
+        )

@@ -1,0 +1,410 @@
+"""One peer: bytes in, commands to the dispatcher, replies out, and the calls we make ourselves.
+
+A chunk from the socket is cut into commands (``protocol.frame``) that are handled one after another, at once; what they
+answer leaves in one write at the end of the chunk. No task, future or timer exists per request.
+
+Reading stops ("held") while the peer does not take what we sent, or while too many of its requests are being worked on
+in the background. The frames of a chunk that were not reached wait as the decoder's own iterator and go on later.
+A connection that we opened is never held for its unsent bytes: the other end stops reading us while we do not read
+it, and two ends that both wait for the other to read would wait for ever. There the callers wait instead.
+
+Everything here belongs to the event loop's thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Coroutine, Iterator
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from cometmq.base.errors import (
+    CallTimedOut,
+    ConnectionLost,
+    RemoteProtocolError,
+    TooManyInFlight,
+)
+from cometmq.model.address import pack_host
+from cometmq.protocol.command import FLAG_ONEWAY, FLAG_RESPONSE, Body, Command
+from cometmq.protocol.frame import FrameDecoder, encode
+from cometmq.remoting.pending import PendingCalls, Waiter
+
+if TYPE_CHECKING:
+    from cometmq.remoting.endpoint import Endpoint
+
+logger = logging.getLogger("cometmq.remoting")
+
+# Why reading is held, as bits.
+HELD_WRITES: Final = 1
+HELD_HANDLERS: Final = 2
+HELD_STOPPING: Final = 4
+HELD_CLOSED: Final = 8
+
+# A body from this size on is handed to the transport at once, so that its size counts for back-pressure
+# before the next request is handled; smaller ones wait for the end of the chunk, at most so many parts.
+BULK_BYTES: Final = 16 * 1024
+PARTS_MAX: Final = 512
+
+# Deadlines closer together than this are looked at in one go.
+TIMER_STEP_SECONDS: Final = 0.01
+
+
+class Connection(asyncio.Protocol):
+    """A connection to one peer, accepted or opened by us; both kinds send and receive requests."""
+
+    __slots__ = (
+        "__weakref__",
+        "_decoder",
+        "_dispatch",
+        "_drained",
+        "_endpoint",
+        "_flush_scheduled",
+        "_frames",
+        "_held",
+        "_is_handling",
+        "_is_paused",
+        "_late",
+        "_loop",
+        "_out",
+        "_pending",
+        "_time",
+        "_timer",
+        "_timer_at",
+        "_transport",
+        "_writers_waiting",
+        "close_reason",
+        "closed_at",
+        "congested_at",
+        "handlers_running",
+        "is_accepted",
+        "last_active",
+        "peer",
+        "peer_host",
+    )
+
+    def __init__(self, endpoint: Endpoint, *, is_accepted: bool) -> None:
+        loop = asyncio.get_running_loop()
+        limits = endpoint.limits
+        self.peer = "unconnected"
+        """``ip:port`` of the other end, IPv6 in brackets."""
+        self.peer_host = b""
+        """The same as a record stores it: the born host of what the peer sends."""
+        self.is_accepted = is_accepted
+        self.last_active = loop.time()
+        self.congested_at: float | None = None
+        """Since when the unsent bytes are above the high mark."""
+        self.closed_at: float | None = None
+        self.close_reason = ""
+        self.handlers_running = 0
+        self._endpoint = endpoint
+        self._dispatch = endpoint.dispatcher.dispatch
+        self._loop = loop
+        self._time = loop.time
+        self._transport = cast(asyncio.Transport, None)
+        self._decoder = FrameDecoder(limits.frame_bytes_max)
+        self._frames: Iterator[Command] | None = None
+        self._late: list[bytes] = []
+        self._held = 0
+        self._is_handling = False
+        self._is_paused = False
+        self._out: list[Body] = []
+        self._flush_scheduled = False
+        self._drained: asyncio.Future[None] | None = None
+        self._writers_waiting = 0
+        self._pending = PendingCalls(limits.calls_max)
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = math.inf
+
+    @property
+    def is_closed(self) -> bool:
+        """No more commands are taken or sent; the last bytes may still be leaving."""
+        return self._held & HELD_CLOSED != 0
+
+    @property
+    def is_congested(self) -> bool:
+        """The peer does not take what was sent: more than the high mark is waiting."""
+        return self.congested_at is not None
+
+    @property
+    def in_flight(self) -> int:
+        """Our calls that the peer has not answered."""
+        return len(self._pending)
+
+    @property
+    def outgoing_bytes(self) -> int:
+        """Bytes that wait in the transport."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    def send(self, command: Command) -> None:
+        """Send a command as it is; commands of one turn of the loop leave together. Dropped when closed.
+
+        Raises:
+            LocalProtocolError: the command does not fit into a frame.
+        """
+        if self._held & HELD_CLOSED:
+            return
+        out = self._out
+        out += encode(command)
+        if command.body_parts is not None or len(command.body) >= BULK_BYTES:
+            self._flush()
+        elif self._is_handling:
+            if len(out) >= PARTS_MAX:
+                self._flush()
+        elif not self._flush_scheduled:
+            self._flush_scheduled = True
+            self._loop.call_soon(self._flush)
+
+    def oneway(self, command: Command) -> None:
+        """Send a request that nobody answers; nothing tells whether it arrived."""
+        command.flag |= FLAG_ONEWAY
+        # A number of its own: should the peer answer in spite of the flag, no call takes it for its reply.
+        command.opaque = self._pending.number()
+        self.send(command)
+
+    async def call(self, command: Command, timeout: float) -> Command:
+        """Send a request and return its reply, whatever code that has. The opaque is given here.
+
+        Raises:
+            CallTimedOut: no reply within ``timeout`` seconds; ``sent`` is False when the peer was too congested to
+                send at all.
+            ConnectionLost: the connection closed first.
+            TooManyInFlight: the bound on unanswered calls is reached; nothing was sent.
+        """
+        deadline = self._time() + timeout
+        if self.congested_at is not None and not self.is_closed:
+            await self.drained(timeout)
+        if self.is_closed:
+            raise ConnectionLost(f"connection to {self.peer} is closed: {self.close_reason}")
+        future: asyncio.Future[Command] = self._loop.create_future()
+        opaque = self._pending.add(Waiter(future, deadline, command.code))
+        command.opaque = opaque
+        try:
+            self.send(command)
+            if deadline < self._timer_at:
+                self._set_timer(deadline)
+            return await future
+        finally:
+            # Only a cancelled or unsendable call is still there; its reply will be dropped as unknown.
+            self._pending.take(opaque)
+
+    async def drained(self, timeout: float) -> None:
+        """Return once the peer has taken enough of what was sent. Raises as ``call`` does."""
+        if not self.is_congested:
+            return
+        if self._writers_waiting >= self._endpoint.limits.calls_max:
+            raise TooManyInFlight(f"{self._writers_waiting} calls wait for {self.peer} to read")
+        if self._drained is None:
+            self._drained = self._loop.create_future()
+        self._writers_waiting += 1
+        try:
+            async with asyncio.timeout(timeout):
+                await asyncio.shield(self._drained)
+        except TimeoutError:
+            raise CallTimedOut(
+                f"{self.peer} did not take {self.outgoing_bytes} unsent bytes in {timeout:g} s",
+                sent=False,
+            ) from None
+        finally:
+            self._writers_waiting -= 1
+
+    def close(self, reason: str) -> None:
+        """Send what is queued, then close. Our unanswered calls end with ConnectionLost at once."""
+        if self.is_closed:
+            return
+        self._flush()
+        self._end(reason)
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self, reason: str) -> None:
+        """Close without sending what is queued."""
+        self._end(reason)
+        if self._transport is not None:
+            self._transport.abort()
+
+    def hold(self, why: int) -> None:
+        """Stop reading until every reason is released."""
+        self._held |= why
+        if not self._is_paused and not self._held & HELD_CLOSED:
+            self._is_paused = True
+            self._transport.pause_reading()
+
+    def release(self, why: int) -> None:
+        self._held &= ~why
+        # Inside the handling loop the loop itself goes on.
+        if not self._held and not self._is_handling:
+            self._handle_frames()
+
+    def run_handler(self, work: Coroutine[Any, Any, None]) -> None:
+        """Work on a request in the background."""
+        self._endpoint.run_handler(self, work)
+
+    def __repr__(self) -> str:
+        state = f"closed ({self.close_reason})" if self.is_closed else "open"
+        held = [
+            name
+            for bit, name in (
+                (HELD_WRITES, "writes"),
+                (HELD_HANDLERS, "handlers"),
+                (HELD_STOPPING, "stopping"),
+            )
+            if self._held & bit
+        ]
+        return (
+            f"<Connection {'from' if self.is_accepted else 'to'} {self.peer} {state}"
+            f"{' held=' + '+'.join(held) if held else ''}"
+            f" in_flight={self.in_flight} handlers={self.handlers_running}"
+            f" unread={self._decoder.pending_bytes}B unsent={self.outgoing_bytes}B"
+            f" idle={self._time() - self.last_active:.1f}s>"
+        )
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        limits = self._endpoint.limits
+        self._transport.set_write_buffer_limits(
+            limits.outgoing_high_bytes, limits.outgoing_low_bytes
+        )
+        peername = transport.get_extra_info("peername")
+        if not peername:
+            self.abort("the peer left before its address could be read")
+            return
+        host, port = peername[0], peername[1]
+        self.peer = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.peer_host = pack_host(host, port)
+        logger.debug("connection opened peer=%s accepted=%s", self.peer, self.is_accepted)
+        self._endpoint.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        self.last_active = self._time()
+        if self._held:
+            # A transport may deliver once more after it was told to pause.
+            self._late.append(data)
+            return
+        self._frames = self._decoder.feed(data)
+        self._handle_frames()
+
+    def pause_writing(self) -> None:
+        self.congested_at = self._time()
+        if self.is_accepted:
+            self.hold(HELD_WRITES)
+
+    def resume_writing(self) -> None:
+        self.congested_at = None
+        if self._drained is not None:
+            self._drained.set_result(None)
+            self._drained = None
+        if self.is_accepted:
+            self.release(HELD_WRITES)
+
+    def eof_received(self) -> bool:
+        self._flush()
+        self._end("closed by the peer")
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.is_closed:
+            self._end("closed by the peer" if exc is None else f"{type(exc).__name__}: {exc}")
+        logger.debug("connection closed peer=%s reason=%s", self.peer, self.close_reason)
+        self._endpoint.lost(self)
+
+    # Inside.
+
+    def _handle_frames(self) -> None:
+        self._is_handling = True
+        dispatch = self._dispatch
+        try:
+            while True:
+                frames = self._frames
+                if frames is not None:
+                    for command in frames:
+                        if command.flag & FLAG_RESPONSE:
+                            self._take_reply(command)
+                        else:
+                            dispatch(self, command)
+                        if self._held:
+                            break
+                    else:
+                        self._frames = None
+                if self._held or not self._late:
+                    break
+                self._frames = self._decoder.feed(self._late.pop(0))
+        except RemoteProtocolError as error:
+            logger.warning("connection refused peer=%s reason=%s", self.peer, error)
+            self.close(f"the peer broke the protocol: {error}")
+        finally:
+            self._is_handling = False
+        if self._out:
+            self._flush()
+        if self._is_paused and not self._held:
+            self._is_paused = False
+            self._transport.resume_reading()
+
+    def _take_reply(self, reply: Command) -> None:
+        waiter = self._pending.take(reply.opaque)
+        if waiter is None:
+            logger.debug(
+                "reply dropped peer=%s opaque=%d code=%d", self.peer, reply.opaque, reply.code
+            )
+        elif not waiter.future.done():
+            waiter.future.set_result(reply)
+
+    def _flush(self) -> None:
+        self._flush_scheduled = False
+        out = self._out
+        if not out or self._held & HELD_CLOSED:
+            return
+        self._out = []
+        self.last_active = self._time()
+        if len(out) == 1:
+            self._transport.write(out[0])
+        else:
+            self._transport.writelines(out)
+        if self.congested_at is not None:
+            unsent_bytes = self._transport.get_write_buffer_size()
+            if unsent_bytes > self._endpoint.limits.outgoing_bytes_max:
+                logger.warning(
+                    "slow reader cut off peer=%s unsent_bytes=%d", self.peer, unsent_bytes
+                )
+                self.abort(f"the peer left {unsent_bytes} bytes unread")
+
+    def _end(self, reason: str) -> None:
+        if self.is_closed:
+            return
+        self._held |= HELD_CLOSED
+        self.closed_at = self._time()
+        self.close_reason = reason
+        self._frames = None
+        self._late.clear()
+        self._out.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        for waiter in self._pending.take_all():
+            if not waiter.future.done():
+                waiter.future.set_exception(
+                    ConnectionLost(f"connection to {self.peer} was lost: {reason}")
+                )
+        if self._drained is not None:
+            self._drained.set_result(None)
+            self._drained = None
+
+    def _set_timer(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = when
+        self._timer = self._loop.call_at(when, self._expire_calls)
+
+    def _expire_calls(self) -> None:
+        now = self._time()
+        self._timer = None
+        self._timer_at = math.inf
+        for waiter in self._pending.take_expired(now):
+            if not waiter.future.done():
+                waiter.future.set_exception(
+                    CallTimedOut(f"{self.peer} did not answer request {waiter.code}", sent=True)
+                )
+        earliest = self._pending.earliest_deadline()
+        if earliest is not None:
+            self._set_timer(max(earliest, now + TIMER_STEP_SECONDS))

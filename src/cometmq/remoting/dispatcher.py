@@ -1,0 +1,106 @@
+"""Request code -> handler, and whatever a handler does -> reply.
+
+Comes after ``connection`` on a message's way; the handlers are the processors of broker, name server and client.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import cast
+
+from cometmq.base.errors import LocalProtocolError, ProtocolError
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.command import FLAG_ONEWAY, Command
+from cometmq.protocol.refusal import Refused
+from cometmq.remoting.connection import Connection
+
+logger = logging.getLogger("cometmq.remoting")
+
+Handler = Callable[[Connection, Command], Command | Awaitable[Command | None] | None]
+"""Returns the reply; or None, to answer later with ``connection.send`` or never; or an awaitable of either."""
+
+Guard = Callable[[Connection, Command], Command | None]
+"""Looks at a request before its handler does; a command it returns is the answer, and the handler is not called."""
+
+
+class Dispatcher:
+    """The handlers of one server or client. May serve several ports."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[int, Handler] = {}
+        self.guards: list[Guard] = []
+
+    def add(self, code: int, handler: Handler) -> None:
+        """Raises AssertionError when the code is taken: two owners of one code are a mistake in the wiring."""
+        assert code not in self._handlers, f"request code {code} has a handler already"
+        self._handlers[int(code)] = handler
+
+    def dispatch(self, connection: Connection, command: Command) -> None:
+        """Handle one request; never raises. A one-way request is never answered."""
+        try:
+            result: Command | Awaitable[Command | None] | None
+            handler = self._handlers.get(command.code)
+            if handler is None:
+                result = self._unknown(connection, command)
+            else:
+                for guard in self.guards:
+                    refusal = guard(connection, command)
+                    if refusal is not None:
+                        result = refusal
+                        break
+                else:
+                    result = handler(connection, command)
+            if result is None:
+                return
+            if type(result) is Command:
+                if not command.flag & FLAG_ONEWAY:
+                    connection.send(result)
+                return
+        except Exception as error:  # noqa: BLE001 - the border where any error becomes a reply
+            self._answer_error(connection, command, error)
+            return
+        pending = cast("Awaitable[Command | None]", result)
+        connection.run_handler(self._finish(connection, command, pending))
+
+    async def _finish(
+        self, connection: Connection, command: Command, pending: Awaitable[Command | None]
+    ) -> None:
+        try:
+            reply = await pending
+            if reply is not None and not command.is_oneway:
+                connection.send(reply)
+        except Exception as error:  # noqa: BLE001 - as in dispatch
+            self._answer_error(connection, command, error)
+
+    def _unknown(self, connection: Connection, command: Command) -> Command:
+        logger.debug("unknown request peer=%s code=%d", connection.peer, command.code)
+        # The blank in front is RocketMQ's; clients show the text as it is.
+        return command.reply(
+            ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+            f" request type {command.code} not supported",
+        )
+
+    def _answer_error(self, connection: Connection, command: Command, error: Exception) -> None:
+        reply = self._error_reply(connection, command, error)
+        if command.is_oneway:
+            return
+        try:
+            connection.send(reply)
+        except LocalProtocolError as unsendable:
+            logger.error(
+                "reply lost peer=%s code=%d reason=%s", connection.peer, command.code, unsendable
+            )
+
+    def _error_reply(self, connection: Connection, command: Command, error: Exception) -> Command:
+        if isinstance(error, Refused):
+            return command.reply(error.code, error.remark, ext=error.ext)
+        if isinstance(error, ProtocolError):
+            logger.debug(
+                "request refused peer=%s code=%d reason=%s", connection.peer, command.code, error
+            )
+            return command.reply(ResponseCode.SYSTEM_ERROR, str(error))
+        logger.error(
+            "handler failed peer=%s code=%d", connection.peer, command.code, exc_info=error
+        )
+        return command.reply(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")

@@ -1,0 +1,142 @@
+"""What server and client share: the open connections, the requests worked on in the background, the periodic sweep.
+
+One sweep looks at all connections every few seconds, so that idle and stuck ones cost no timer each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from cometmq.remoting.config import ConnectionLimits
+from cometmq.remoting.connection import HELD_HANDLERS, HELD_STOPPING, Connection
+from cometmq.remoting.dispatcher import Dispatcher
+
+logger = logging.getLogger("cometmq.remoting")
+
+OnClose = Callable[[Connection], None]
+
+
+class Endpoint:
+    """Owner of connections and of the tasks that their requests started."""
+
+    def __init__(
+        self, dispatcher: Dispatcher, limits: ConnectionLimits, on_close: OnClose | None = None
+    ) -> None:
+        self.dispatcher = dispatcher
+        self.limits = limits
+        self.connections: set[Connection] = set()
+        self.handlers: set[asyncio.Task[None]] = set()
+        self.is_stopping = False
+        self._on_close = on_close
+        self._none_left: asyncio.Event = asyncio.Event()
+        self._sweep_timer: asyncio.TimerHandle | None = None
+
+    def opened(self, connection: Connection) -> None:
+        self.connections.add(connection)
+        if self.is_stopping:
+            connection.close("this side is stopping")
+        elif self._sweep_timer is None:
+            self._schedule_sweep()
+
+    def lost(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        if not self.connections:
+            self._none_left.set()
+        if self._on_close is not None and connection.peer_host:
+            try:
+                self._on_close(connection)
+            except Exception:
+                logger.exception("close hook failed peer=%s", connection.peer)
+
+    def run_handler(self, connection: Connection, work: Coroutine[Any, Any, None]) -> None:
+        """Work on a request in the background; a connection with too many of them is not read meanwhile."""
+        task = asyncio.get_running_loop().create_task(work)
+        self.handlers.add(task)
+        connection.handlers_running += 1
+        if connection.handlers_running >= self.limits.handlers_max:
+            connection.hold(HELD_HANDLERS)
+
+        def finished(task: asyncio.Task[None]) -> None:
+            self.handlers.discard(task)
+            connection.handlers_running -= 1
+            connection.release(HELD_HANDLERS)
+
+        task.add_done_callback(finished)
+
+    def quiesce(self) -> None:
+        """Take no more requests; replies still go out."""
+        self.is_stopping = True
+        for connection in self.connections:
+            connection.hold(HELD_STOPPING)
+
+    async def stop(self, grace: float) -> None:
+        """Let background requests end within ``grace`` seconds, send what is queued, close everything."""
+        deadline = asyncio.get_running_loop().time() + grace
+        self.quiesce()
+        if self.handlers:
+            await asyncio.wait(self.handlers, timeout=grace)
+        for task in self.handlers:
+            task.cancel()
+        if self.handlers:
+            logger.warning("handlers cancelled count=%d grace=%gs", len(self.handlers), grace)
+            await asyncio.wait(self.handlers, timeout=1.0)
+        for connection in list(self.connections):
+            connection.close("this side is stopping")
+        await self._wait_none_left(deadline)
+        for connection in list(self.connections):
+            connection.abort("the peer did not take the last bytes in time")
+        await self._wait_none_left(None)
+        if self._sweep_timer is not None:
+            self._sweep_timer.cancel()
+            self._sweep_timer = None
+
+    def sweep(self) -> None:
+        """Close what is idle, cut off what is stuck."""
+        now = asyncio.get_running_loop().time()
+        for connection in list(self.connections):
+            self._check(connection, now)
+
+    def _check(self, connection: Connection, now: float) -> None:
+        limits = self.limits
+        if connection.closed_at is not None:
+            if now - connection.closed_at > limits.close_seconds_max:
+                connection.abort("the peer did not take the last bytes in time")
+        elif (
+            connection.congested_at is not None
+            and now - connection.congested_at > limits.slow_reader_seconds_max
+        ):
+            logger.warning(
+                "slow reader cut off peer=%s unsent_bytes=%d seconds=%d",
+                connection.peer,
+                connection.outgoing_bytes,
+                now - connection.congested_at,
+            )
+            connection.abort("the peer does not read")
+        elif now - connection.last_active > limits.idle_seconds_max:
+            logger.info("idle connection closed peer=%s", connection.peer)
+            connection.close(f"idle for {limits.idle_seconds_max:g} s")
+
+    def _schedule_sweep(self) -> None:
+        limits = self.limits
+        # A fraction of the shortest limit: nothing outlives its limit by more than a tenth, or five seconds.
+        step = min(limits.idle_seconds_max, limits.slow_reader_seconds_max, 50.0) / 10
+        self._sweep_timer = asyncio.get_running_loop().call_later(step, self._sweep_and_go_on)
+
+    def _sweep_and_go_on(self) -> None:
+        self._sweep_timer = None
+        self.sweep()
+        if self.connections:
+            self._schedule_sweep()
+
+    async def _wait_none_left(self, deadline: float | None) -> None:
+        if not self.connections:
+            return
+        self._none_left.clear()
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._none_left.wait()
+        except TimeoutError:
+            pass

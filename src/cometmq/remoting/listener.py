@@ -1,0 +1,176 @@
+"""Listening sockets and freshly accepted ones, until it is known what they speak.
+
+RocketMQ serves TLS and plain text on one port and tells them apart by the first byte, which is looked at without taking
+it off the socket. A socket that has not sent that byte yet costs a file descriptor and an entry here, nothing more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Callable
+
+from cometmq.base.errors import RemotingError
+
+logger = logging.getLogger("cometmq.remoting")
+
+# Out of descriptors or kernel memory: accepting again at once would spin.
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_REST_SECONDS = 1.0
+_ACCEPTS_PER_TURN = 64
+
+
+class Listener:
+    """Accepts on one or more sockets and hands each new socket on."""
+
+    def __init__(
+        self, sockets: list[socket.socket], accepted: Callable[[socket.socket], None]
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._sockets = sockets
+        self._accepted = accepted
+        self._rests: dict[socket.socket, asyncio.TimerHandle] = {}
+        for sock in sockets:
+            self._loop.add_reader(sock.fileno(), self._accept, sock)
+
+    @property
+    def port(self) -> int:
+        return int(self._sockets[0].getsockname()[1])
+
+    def close(self) -> None:
+        for sock in self._sockets:
+            rest = self._rests.pop(sock, None)
+            if rest is not None:
+                rest.cancel()
+            self._loop.remove_reader(sock.fileno())
+            sock.close()
+        self._sockets = []
+
+    def _accept(self, sock: socket.socket) -> None:
+        for _ in range(_ACCEPTS_PER_TURN):
+            try:
+                accepted, _ = sock.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                # Anything else concerns the one peer that gave up while it waited to be accepted.
+                if error.errno in _EXHAUSTED:
+                    self._rest(sock, error)
+                    return
+                continue
+            accepted.setblocking(False)
+            self._accepted(accepted)
+
+    def _rest(self, sock: socket.socket, error: OSError) -> None:
+        logger.error("accept failed reason=%s retry_seconds=%g", error.strerror, _REST_SECONDS)
+        self._loop.remove_reader(sock.fileno())
+        self._rests[sock] = self._loop.call_later(_REST_SECONDS, self._go_on, sock)
+
+    def _go_on(self, sock: socket.socket) -> None:
+        del self._rests[sock]
+        self._loop.add_reader(sock.fileno(), self._accept, sock)
+
+
+class FirstByte:
+    """Accepted sockets whose first byte has not come yet."""
+
+    def __init__(self, arrived: Callable[[socket.socket, bytes], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._arrived = arrived
+        self._since: dict[socket.socket, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._since)
+
+    def watch(self, sock: socket.socket) -> None:
+        self._since[sock] = self._loop.time()
+        self._loop.add_reader(sock.fileno(), self._readable, sock)
+
+    def close_older_than(self, seconds: float) -> None:
+        before = self._loop.time() - seconds
+        for sock in [sock for sock, since in self._since.items() if since < before]:
+            self._forget(sock)
+            sock.close()
+
+    def close(self) -> None:
+        self.close_older_than(-1.0)
+
+    def _readable(self, sock: socket.socket) -> None:
+        try:
+            first = sock.recv(1, socket.MSG_PEEK)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            first = b""
+        self._forget(sock)
+        if first:
+            self._arrived(sock, first)
+        else:
+            sock.close()
+
+    def _forget(self, sock: socket.socket) -> None:
+        del self._since[sock]
+        self._loop.remove_reader(sock.fileno())
+
+
+async def bind(
+    host: str, port: int, *, backlog: int, send_buffer_bytes: int, receive_buffer_bytes: int
+) -> list[socket.socket]:
+    """Listening sockets on all addresses of ``host`` with one port; "" is every address of the machine.
+
+    Raises:
+        RemotingError: the name does not resolve, or the address cannot be had.
+    """
+    loop = asyncio.get_running_loop()
+    where = f"{host or '*'}:{port}"
+    try:
+        infos = await loop.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except OSError as error:
+        raise RemotingError(f"cannot listen on {where}: {error.strerror or error}") from error
+    sockets: list[socket.socket] = []
+    try:
+        # IPv4 first: its port, when any will do, is the one that the others must have as well.
+        for family, address in sorted({(info[0], info[4]) for info in infos}):
+            bound_port = port or (sockets[0].getsockname()[1] if sockets else 0)
+            try:
+                sock = socket.socket(family, socket.SOCK_STREAM)
+            except OSError:
+                # The machine knows the address family but does not have it.
+                continue
+            sockets.append(sock)
+            _prepare(sock, family, send_buffer_bytes, receive_buffer_bytes)
+            try:
+                sock.bind((address[0], bound_port, *address[2:]))
+            except OSError as error:
+                if error.errno != errno.EADDRNOTAVAIL or len(infos) == 1:
+                    raise
+                sockets.pop().close()
+                continue
+            sock.listen(backlog)
+        if not sockets:
+            raise RemotingError(f"cannot listen on {where}: no such address on this machine")
+    except OSError as error:
+        for sock in sockets:
+            sock.close()
+        hint = "; is another server running there?" if error.errno == errno.EADDRINUSE else ""
+        raise RemotingError(f"cannot listen on {where}: {error.strerror}{hint}") from error
+    return sockets
+
+
+def _prepare(
+    sock: socket.socket, family: int, send_buffer_bytes: int, receive_buffer_bytes: int
+) -> None:
+    sock.setblocking(False)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if family == socket.AF_INET6:
+        # IPv4 has its own socket, so a peer's address never looks like ::ffff:10.0.0.1.
+        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    # Set before accepting: the accepted sockets inherit them, and the window scale is agreed at connect.
+    if send_buffer_bytes:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+    if receive_buffer_bytes:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)

@@ -1,0 +1,189 @@
+"""Listens, accepts, tells TLS from plain text, and bounds the number of peers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Collection
+from typing import Final
+
+from cometmq.remoting.config import RemotingServerConfig
+from cometmq.remoting.connection import Connection
+from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.remoting.endpoint import Endpoint, OnClose
+from cometmq.remoting.listener import FirstByte, Listener, bind
+from cometmq.remoting.tls import TlsConfig
+
+logger = logging.getLogger("cometmq.remoting")
+
+_TLS_HANDSHAKE: Final = b"\x16"
+_SHUTDOWN_SECONDS: Final = 1.0
+_REFUSAL_LOG_SECONDS: Final = 10.0
+
+
+class RemotingServer:
+    """One listening port. ``start`` it once, ``stop`` it once."""
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        *,
+        config: RemotingServerConfig | None = None,
+        tls: TlsConfig | None = None,
+        on_close: OnClose | None = None,
+    ) -> None:
+        """
+        Args:
+            on_close: called once for every connection that has gone, whoever closed it.
+
+        Raises:
+            ConfigError: the TLS settings cannot be used.
+        """
+        self._config = config or RemotingServerConfig()
+        self._ssl = tls.server_context() if tls is not None else None
+        self._is_plain_allowed = self._ssl is None or (tls is not None and tls.is_plain_allowed)
+        self._endpoint = Endpoint(dispatcher, self._config.limits, on_close)
+        self._listener: Listener | None = None
+        self._first_bytes: FirstByte | None = None
+        self._opening: set[asyncio.Task[None]] = set()
+        self._sweep_timer: asyncio.TimerHandle | None = None
+        self._refused = 0
+        self._refusal_logged_at = float("-inf")
+
+    @property
+    def connections(self) -> Collection[Connection]:
+        """The open connections; changes while the loop runs."""
+        return self._endpoint.connections
+
+    @property
+    def port(self) -> int:
+        """The bound port. Only between ``start`` and ``stop``."""
+        assert self._listener is not None, "the server does not listen"
+        return self._listener.port
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen on ``host`` ("" for every address) and ``port`` (0 for any free one); the bound port.
+
+        Raises:
+            RemotingError: the address cannot be had.
+        """
+        assert self._listener is None, "the server listens already"
+        sockets = await bind(
+            host,
+            port,
+            backlog=self._config.backlog,
+            send_buffer_bytes=self._config.send_buffer_bytes,
+            receive_buffer_bytes=self._config.receive_buffer_bytes,
+        )
+        self._first_bytes = FirstByte(self._first_byte_arrived)
+        self._listener = Listener(sockets, self._accepted)
+        self._schedule_sweep()
+        return self._listener.port
+
+    def quiesce(self) -> None:
+        """Accept no more connections and take no more requests; replies still go out."""
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+        if self._first_bytes is not None:
+            self._first_bytes.close()
+        self._endpoint.quiesce()
+
+    async def stop(self, grace: float = 3.0) -> None:
+        """Quiesce, let background requests end within ``grace`` seconds, then close all connections."""
+        self.quiesce()
+        if self._sweep_timer is not None:
+            self._sweep_timer.cancel()
+            self._sweep_timer = None
+        for task in self._opening:
+            task.cancel()
+        if self._opening:
+            await asyncio.wait(self._opening, timeout=_SHUTDOWN_SECONDS)
+        await self._endpoint.stop(grace)
+
+    def __repr__(self) -> str:
+        state = "stopped" if self._listener is None else f"port={self._listener.port}"
+        return f"<RemotingServer {state} connections={len(self.connections)}>"
+
+    def _accepted(self, sock: socket.socket) -> None:
+        assert self._first_bytes is not None
+        peers = len(self._endpoint.connections) + len(self._first_bytes) + len(self._opening)
+        if peers >= self._config.connections_max:
+            sock.close()
+            self._log_refusal()
+        elif self._ssl is not None:
+            self._first_bytes.watch(sock)
+        else:
+            self._open(sock, None)
+
+    def _first_byte_arrived(self, sock: socket.socket, first: bytes) -> None:
+        if first == _TLS_HANDSHAKE:
+            self._open(sock, self._ssl)
+        elif self._is_plain_allowed:
+            self._open(sock, None)
+        else:
+            logger.warning(
+                "connection refused peer=%s reason=plain text where tls.server.mode is enforcing",
+                _peer_text(sock),
+            )
+            sock.close()
+
+    def _open(self, sock: socket.socket, context: ssl.SSLContext | None) -> None:
+        task = asyncio.get_running_loop().create_task(self._make_connection(sock, context))
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+
+    async def _make_connection(self, sock: socket.socket, context: ssl.SSLContext | None) -> None:
+        loop = asyncio.get_running_loop()
+        peer = _peer_text(sock) if context is not None else ""
+        try:
+            if context is None:
+                await loop.connect_accepted_socket(self._new_connection, sock)
+            else:
+                await loop.connect_accepted_socket(
+                    self._new_connection,
+                    sock,
+                    ssl=context,
+                    ssl_handshake_timeout=self._config.handshake_millis_max / 1000,
+                    ssl_shutdown_timeout=_SHUTDOWN_SECONDS,
+                )
+        except OSError as error:
+            # ssl.SSLError and TimeoutError are OSErrors too.
+            if context is not None:
+                logger.warning("tls handshake failed peer=%s reason=%s", peer, error)
+            sock.close()
+
+    def _new_connection(self) -> Connection:
+        return Connection(self._endpoint, is_accepted=True)
+
+    def _log_refusal(self) -> None:
+        """One line at once, then one every few seconds: a flood of peers must not become a flood of lines."""
+        self._refused += 1
+        now = asyncio.get_running_loop().time()
+        if now - self._refusal_logged_at >= _REFUSAL_LOG_SECONDS:
+            logger.warning(
+                "connections refused count=%d reason=%d are open, the limit (serverConnectionsMax)",
+                self._refused,
+                self._config.connections_max,
+            )
+            self._refusal_logged_at = now
+            self._refused = 0
+
+    def _schedule_sweep(self) -> None:
+        """For sockets that never sent a byte; connections are swept by their endpoint."""
+        idle_seconds_max = self._config.idle_seconds_max
+        assert self._first_bytes is not None
+        self._first_bytes.close_older_than(idle_seconds_max)
+        self._sweep_timer = asyncio.get_running_loop().call_later(
+            min(idle_seconds_max / 10, 5.0), self._schedule_sweep
+        )
+
+
+def _peer_text(sock: socket.socket) -> str:
+    try:
+        host, port = sock.getpeername()[:2]
+    except OSError:
+        return "gone"
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,164 @@
+"""TLS settings under RocketMQ's keys, and the contexts made from them.
+
+RocketMQ makes itself a certificate when it is given none and calls that test mode. Here a certificate has to be given:
+one that nobody can verify protects from nobody. Without one, the default mode serves plain text only.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cometmq.base.errors import ConfigError
+from cometmq.base.settings import load, parse_properties, rows, setting, unknown_key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsConfig:
+    server_mode: str = setting(
+        "tls.server.mode",
+        "disabled: plain only; permissive: both on one port; enforcing: TLS only.",
+        default="permissive",
+        choices=("disabled", "permissive", "enforcing"),
+    )
+    is_test_mode: bool = setting(
+        "tls.test.mode.enable", "Use the certificates given, verify none.", default=False
+    )
+    client_auth: str = setting(
+        "tls.server.need.client.auth",
+        "Whether clients must show a certificate.",
+        default="none",
+        choices=("none", "optional", "require"),
+    )
+    server_key_path: str = setting("tls.server.keyPath", "Private key, PEM.", default="")
+    server_key_password: str = setting("tls.server.keyPassword", "Its password.", default="")
+    server_cert_path: str = setting("tls.server.certPath", "Certificate chain, PEM.", default="")
+    verifies_client: bool = setting(
+        "tls.server.authClient", "Verify the certificate of clients.", default=False
+    )
+    server_trust_path: str = setting(
+        "tls.server.trustCertPath", "Authorities that sign clients, PEM.", default=""
+    )
+    is_client_enabled: bool = setting(
+        "tls.enable", "Use TLS for the connections opened from here.", default=False
+    )
+    client_key_path: str = setting("tls.client.keyPath", "Private key, PEM.", default="")
+    client_key_password: str = setting("tls.client.keyPassword", "Its password.", default="")
+    client_cert_path: str = setting("tls.client.certPath", "Certificate chain, PEM.", default="")
+    verifies_server: bool = setting(
+        "tls.client.authServer", "Verify the certificate of servers.", default=False
+    )
+    client_trust_path: str = setting(
+        "tls.client.trustCertPath", "Authorities that sign servers, PEM.", default=""
+    )
+    checks_hostname: bool = setting(
+        "tls.client.checkHostname",
+        "Also compare the server's name with its certificate. RocketMQ never does, and routes hold "
+        "bare addresses, so this needs certificates that name them.",
+        default=False,
+    )
+
+    @property
+    def is_plain_allowed(self) -> bool:
+        return self.server_mode != "enforcing"
+
+    def server_context(self) -> ssl.SSLContext | None:
+        """The context to accept with; None when this server speaks plain text only.
+
+        Raises:
+            ConfigError: TLS is demanded but cannot be had with these settings.
+        """
+        if self.server_mode == "disabled":
+            return None
+        if not self.server_cert_path and not self.server_key_path:
+            if self.server_mode == "permissive" and not self.is_test_mode:
+                return None
+            demand = "tls.test.mode.enable" if self.is_test_mode else "tls.server.mode=enforcing"
+            raise ConfigError(
+                f"{demand} needs a certificate: set tls.server.certPath and tls.server.keyPath"
+            )
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        _load_own(
+            context,
+            "tls.server",
+            self.server_cert_path,
+            self.server_key_path,
+            self.server_key_password,
+        )
+        if self.client_auth != "none" and not self.is_test_mode:
+            if not self.verifies_client or not self.server_trust_path:
+                raise ConfigError(
+                    f"tls.server.need.client.auth={self.client_auth} needs tls.server.authClient=true "
+                    "and tls.server.trustCertPath: a certificate that is not verified proves nothing"
+                )
+            _load_trust(context, "tls.server", self.server_trust_path)
+            is_optional = self.client_auth == "optional"
+            context.verify_mode = ssl.CERT_OPTIONAL if is_optional else ssl.CERT_REQUIRED
+        return context
+
+    def client_context(self) -> ssl.SSLContext | None:
+        """The context to connect with; None when TLS is not enabled. Raises ConfigError."""
+        if not self.is_client_enabled:
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if self.verifies_server and not self.is_test_mode:
+            context.check_hostname = self.checks_hostname
+            if self.client_trust_path:
+                _load_trust(context, "tls.client", self.client_trust_path)
+            else:
+                context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+        else:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if self.client_cert_path or self.client_key_path:
+            _load_own(
+                context,
+                "tls.client",
+                self.client_cert_path,
+                self.client_key_path,
+                self.client_key_password,
+            )
+        return context
+
+
+def load_tls_config(path: str) -> TlsConfig:
+    """The settings of a properties file (``tls.config.file``). Raises ConfigError."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read the TLS settings in {path}: {error}") from error
+    return tls_config_of(parse_properties(text))
+
+
+def tls_config_of(values: Mapping[str, str]) -> TlsConfig:
+    """The settings among ``values``, all of which must be TLS keys. Raises ConfigError."""
+    known = {row.key: row for row in rows(TlsConfig)}
+    for key in values:
+        if key not in known:
+            raise ConfigError(unknown_key(key, known))
+    return load(TlsConfig, values)
+
+
+def _load_own(
+    context: ssl.SSLContext, prefix: str, cert_path: str, key_path: str, password: str
+) -> None:
+    if not cert_path or not key_path:
+        raise ConfigError(f"{prefix}.certPath and {prefix}.keyPath must be given together")
+    try:
+        # With "" OpenSSL fails on an encrypted key; with None it would ask on the terminal.
+        context.load_cert_chain(cert_path, key_path, password=password)
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{prefix}.certPath {cert_path} and {prefix}.keyPath {key_path} cannot be used: {error}"
+        ) from error
+
+
+def _load_trust(context: ssl.SSLContext, prefix: str, path: str) -> None:
+    try:
+        context.load_verify_locations(path)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{prefix}.trustCertPath {path} cannot be used: {error}") from error
