@@ -1,0 +1,325 @@
+"""Replies that say no, as exceptions: one small class per response code.
+
+``error_for`` picks the class by the code; the table is built from the classes, so a class is all a new code needs.
+``retryable`` follows what RocketMQ's producer sends again, ``route_is_stale`` tells when to ask the name server first.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from cometmq.base.errors import CometError
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.command import Command
+
+
+class BrokerReplyError(CometError):
+    """A server answered with an error code."""
+
+    CODE: ClassVar[ResponseCode | None] = None
+
+    def __init__(self, code: int, remark: str | None, address: str) -> None:
+        super().__init__(code, remark, address)
+        self.code = code
+        self.remark = remark
+        self.address = address
+
+    def __str__(self) -> str:
+        name = self.CODE.name if self.CODE is not None else "unknown code"
+        return f"{self.address} answered {self.code} ({name}): {self.remark or 'no remark'}"
+
+
+class UnknownReply(BrokerReplyError):
+    """A code this version knows nothing about. Never retried: nobody can say what it would do."""
+
+
+def error_for(reply: Command, address: str) -> BrokerReplyError:
+    """The exception of an error reply that came from ``address``."""
+    error_class = ERRORS.get(reply.code, UnknownReply)
+    return error_class(reply.code, reply.remark, address)
+
+
+class SystemFault(BrokerReplyError):
+    """The peer failed; its remark is the only hint at why."""
+
+    CODE = ResponseCode.SYSTEM_ERROR
+    retryable = True
+
+
+class SystemBusy(BrokerReplyError):
+    """Flow control: the peer asks for patience. The remark names the rule."""
+
+    CODE = ResponseCode.SYSTEM_BUSY
+    retryable = True
+
+
+class RequestCodeNotSupported(BrokerReplyError):
+    """The peer is too old or too new for this request."""
+
+    CODE = ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+
+
+class TransactionFailed(BrokerReplyError):
+    """A transaction step could not be carried out."""
+
+    CODE = ResponseCode.TRANSACTION_FAILED
+
+
+class FlushDiskTimeout(BrokerReplyError):
+    """Stored in memory, not on disk in time. A send result rather than an error."""
+
+    CODE = ResponseCode.FLUSH_DISK_TIMEOUT
+
+
+class SlaveNotAvailable(BrokerReplyError):
+    """Stored, but no replica could take it; or a request that only a master answers."""
+
+    CODE = ResponseCode.SLAVE_NOT_AVAILABLE
+
+
+class FlushSlaveTimeout(BrokerReplyError):
+    """Stored, not replicated in time. A send result rather than an error."""
+
+    CODE = ResponseCode.FLUSH_SLAVE_TIMEOUT
+
+
+class MessageIllegal(BrokerReplyError):
+    """Body, properties or topic break a limit."""
+
+    CODE = ResponseCode.MESSAGE_ILLEGAL
+
+
+class ServiceNotAvailable(BrokerReplyError):
+    """Shutting down, disk full, or a replica asked to write."""
+
+    CODE = ResponseCode.SERVICE_NOT_AVAILABLE
+    retryable = True
+    route_is_stale = True
+
+
+class VersionNotSupported(BrokerReplyError):
+    """Something in the request needs another version."""
+
+    CODE = ResponseCode.VERSION_NOT_SUPPORTED
+
+
+class NoPermission(BrokerReplyError):
+    """Topic, group, broker or account forbids it; another broker may allow it."""
+
+    CODE = ResponseCode.NO_PERMISSION
+    retryable = True
+
+
+class TopicNotExist(BrokerReplyError):
+    """The topic is not there; what is known about its route is out of date."""
+
+    CODE = ResponseCode.TOPIC_NOT_EXIST
+    retryable = True
+    route_is_stale = True
+
+
+class TopicExistAlready(BrokerReplyError):
+    """The topic to be created is there."""
+
+    CODE = ResponseCode.TOPIC_EXIST_ALREADY
+
+
+class PullNotFound(BrokerReplyError):
+    """No message at the offset yet. A pull result rather than an error."""
+
+    CODE = ResponseCode.PULL_NOT_FOUND
+
+
+class PullRetryImmediately(BrokerReplyError):
+    """Nothing matched up to the next offset. A pull result rather than an error."""
+
+    CODE = ResponseCode.PULL_RETRY_IMMEDIATELY
+
+
+class PullOffsetMoved(BrokerReplyError):
+    """The offset is outside of the queue. A pull result rather than an error."""
+
+    CODE = ResponseCode.PULL_OFFSET_MOVED
+
+
+class QueryNotFound(BrokerReplyError):
+    """What was asked for is not there."""
+
+    CODE = ResponseCode.QUERY_NOT_FOUND
+
+
+class SubscriptionParseFailed(BrokerReplyError):
+    """The filter expression cannot be read."""
+
+    CODE = ResponseCode.SUBSCRIPTION_PARSE_FAILED
+
+
+class SubscriptionNotExist(BrokerReplyError):
+    """The broker knows no such subscription of the group; a heartbeat will tell it."""
+
+    CODE = ResponseCode.SUBSCRIPTION_NOT_EXIST
+
+
+class SubscriptionNotLatest(BrokerReplyError):
+    """The broker knows an older subscription; a heartbeat will bring the new one."""
+
+    CODE = ResponseCode.SUBSCRIPTION_NOT_LATEST
+
+
+class SubscriptionGroupNotExist(BrokerReplyError):
+    """The group is not there and may not be made."""
+
+    CODE = ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+
+
+class FilterDataNotExist(BrokerReplyError):
+    """The broker has no compiled filter of the group."""
+
+    CODE = ResponseCode.FILTER_DATA_NOT_EXIST
+
+
+class FilterDataNotLatest(BrokerReplyError):
+    """The broker's compiled filter is older than the subscription."""
+
+    CODE = ResponseCode.FILTER_DATA_NOT_LATEST
+
+
+class InvalidParameter(BrokerReplyError):
+    """A header field has a value that cannot be."""
+
+    CODE = ResponseCode.INVALID_PARAMETER
+
+
+class TransactionShouldCommit(BrokerReplyError):
+    """Historical answer to a transaction check."""
+
+    CODE = ResponseCode.TRANSACTION_SHOULD_COMMIT
+
+
+class TransactionShouldRollback(BrokerReplyError):
+    """Historical answer to a transaction check."""
+
+    CODE = ResponseCode.TRANSACTION_SHOULD_ROLLBACK
+
+
+class TransactionStateUnknow(BrokerReplyError):
+    """Historical answer to a transaction check."""
+
+    CODE = ResponseCode.TRANSACTION_STATE_UNKNOW
+
+
+class TransactionStateGroupWrong(BrokerReplyError):
+    """The producer group is not the one that sent the half message."""
+
+    CODE = ResponseCode.TRANSACTION_STATE_GROUP_WRONG
+
+
+class NoBuyerId(BrokerReplyError):
+    """Unit routing: the message lacks its buyer id."""
+
+    CODE = ResponseCode.NO_BUYER_ID
+    retryable = True
+
+
+class NotInCurrentUnit(BrokerReplyError):
+    """Unit routing: the message belongs elsewhere."""
+
+    CODE = ResponseCode.NOT_IN_CURRENT_UNIT
+    retryable = True
+
+
+class ConsumerNotOnline(BrokerReplyError):
+    """No client of the group is connected."""
+
+    CODE = ResponseCode.CONSUMER_NOT_ONLINE
+
+
+class ConsumeMsgTimeout(BrokerReplyError):
+    """The client asked by the broker did not answer in time."""
+
+    CODE = ResponseCode.CONSUME_MSG_TIMEOUT
+
+
+class NoMessage(BrokerReplyError):
+    """There is no such message."""
+
+    CODE = ResponseCode.NO_MESSAGE
+
+
+class PollingFull(BrokerReplyError):
+    """Too many waiting polls. From a 4.9 broker: the ACL change failed."""
+
+    CODE = ResponseCode.POLLING_FULL
+
+
+class PollingTimeout(BrokerReplyError):
+    """The poll ended without a message. From a 4.9 broker: the ACL deletion failed."""
+
+    CODE = ResponseCode.POLLING_TIMEOUT
+
+
+class BrokerNotExist(BrokerReplyError):
+    """No such broker. From a 4.9 broker: the change of the global white list failed."""
+
+    CODE = ResponseCode.BROKER_NOT_EXIST
+    route_is_stale = True
+
+
+class BrokerDispatchNotComplete(BrokerReplyError):
+    """The broker has not yet indexed what it stored."""
+
+    CODE = ResponseCode.BROKER_DISPATCH_NOT_COMPLETE
+
+
+class BroadcastConsumption(BrokerReplyError):
+    """The group consumes by broadcast, so the broker knows nothing of its offsets."""
+
+    CODE = ResponseCode.BROADCAST_CONSUMPTION
+
+
+class FlowControl(BrokerReplyError):
+    """Too many requests of this kind; try later."""
+
+    CODE = ResponseCode.FLOW_CONTROL
+    retryable = True
+
+
+class NotLeaderForQueue(BrokerReplyError):
+    """A static topic's queue lives on another broker."""
+
+    CODE = ResponseCode.NOT_LEADER_FOR_QUEUE
+    route_is_stale = True
+
+
+class IllegalOperation(BrokerReplyError):
+    """Not to be done on this peer."""
+
+    CODE = ResponseCode.ILLEGAL_OPERATION
+
+
+class GoAway(BrokerReplyError):
+    """The peer is about to stop; use another connection."""
+
+    CODE = ResponseCode.GO_AWAY
+    retryable = True
+    route_is_stale = True
+
+
+class UserNotExist(BrokerReplyError):
+    """No such user."""
+
+    CODE = ResponseCode.USER_NOT_EXIST
+
+
+class PolicyNotExist(BrokerReplyError):
+    """No such access policy."""
+
+    CODE = ResponseCode.POLICY_NOT_EXIST
+
+
+ERRORS: dict[int, type[BrokerReplyError]] = {
+    int(error_class.CODE): error_class
+    for error_class in BrokerReplyError.__subclasses__()
+    if error_class.CODE is not None
+}
+"""Class by code."""
