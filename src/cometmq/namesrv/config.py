@@ -1,0 +1,196 @@
+"""Settings of a name server, with RocketMQ's keys where it has one."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cometmq.base.errors import ConfigError
+from cometmq.base.settings import (
+    load,
+    parse_properties,
+    render,
+    rows,
+    setting,
+    unknown_key,
+    value_of,
+)
+from cometmq.model.address import split_address, split_addresses
+from cometmq.namesrv.known_keys import WITHOUT_EFFECT
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.refusal import Refused
+from cometmq.remoting.config import RemotingServerConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddressServiceConfig:
+    """The HTTP service that clients without a configured address ask for the list of name servers."""
+
+    port: int = setting(
+        "addressServicePort",
+        "HTTP port of the address service; 0 leaves it off. RocketMQ's clients expect 8080.",
+        default=0,
+        low=0,
+        high=65535,
+    )
+    addresses: str = setting(
+        "addressServiceAddresses",
+        "List it answers with, like 10.0.0.1:9876;10.0.0.2:9876; empty: this server alone.",
+        default="",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamesrvConfig:
+    bind_address: str = setting(
+        "bindAddress",
+        "Address to listen on. Beyond loopback anybody who reaches it may change routes: guard it by network.",
+        default="127.0.0.1",
+    )
+    listen_port: int = setting("listenPort", "Port to listen on.", default=9876, low=0, high=65535)
+    kv_path: str = setting(
+        "kvConfigPath",
+        "File of the key-values; mqnamesrv uses ~/namesrv/kvConfig.json. Empty: memory only.",
+        default="",
+    )
+    config_path: str = setting(
+        "configStorePath",
+        "File that changes made over the network are written to: the one given with -c.",
+        default="",
+    )
+    scan_interval_ms: int = setting(
+        "scanNotActiveBrokerInterval",
+        "Milliseconds between two looks for brokers that have gone silent.",
+        default=10_000,
+        low=100,
+    )
+    order_message_enable: bool = setting(
+        "orderMessageEnable",
+        "Whether routes carry the order configuration of their topic.",
+        default=False,
+        live=True,
+    )
+    return_order_config: bool = setting(
+        "returnOrderTopicConfigToBroker",
+        "Whether a registering broker is told the order configuration of all topics.",
+        default=True,
+        live=True,
+    )
+    support_acting_master: bool = setting(
+        "supportActingMaster",
+        "Whether a slave may be shown in place of its lost master.",
+        default=False,
+        live=True,
+    )
+    enable_all_topic_list: bool = setting(
+        "enableAllTopicList", "Whether all topics may be listed.", default=True, live=True
+    )
+    enable_topic_list: bool = setting(
+        "enableTopicList",
+        "Whether topics may be listed by cluster and by unit.",
+        default=True,
+        live=True,
+    )
+    notify_min_id_changed: bool = setting(
+        "notifyMinBrokerIdChanged",
+        "Whether brokers of a name are told when their lowest id changes.",
+        default=False,
+        live=True,
+    )
+    delete_missing_topics: bool = setting(
+        "deleteTopicWithBrokerRegistration",
+        "Whether a topic that a broker no longer registers is forgotten.",
+        default=False,
+        live=True,
+    )
+    need_wait_for_service: bool = setting(
+        "needWaitForService",
+        "Whether routes are refused for a while after start, until all brokers had time to register.",
+        default=False,
+        live=True,
+    )
+    wait_seconds: int = setting(
+        "waitSecondsForService", "How long that while is.", default=45, low=0, live=True
+    )
+    address_service: AddressServiceConfig = field(default_factory=AddressServiceConfig)
+    remoting: RemotingServerConfig = field(default_factory=RemotingServerConfig)
+
+    def __post_init__(self) -> None:
+        for address in split_addresses(self.address_service.addresses):
+            try:
+                split_address(address)
+            except ValueError as error:
+                raise ConfigError(f"addressServiceAddresses: {error}") from None
+
+    @property
+    def is_loopback(self) -> bool:
+        try:
+            return ipaddress.ip_address(self.bind_address).is_loopback
+        except ValueError:
+            return self.bind_address == "localhost"
+
+
+def load_namesrv_config(
+    values: Mapping[str, str], *, base: NamesrvConfig | None = None
+) -> tuple[NamesrvConfig, list[str]]:
+    """The configuration, and RocketMQ's keys among ``values`` that have no effect here.
+
+    Raises:
+        ConfigError: a key that RocketMQ does not know either, or a value that does not fit.
+    """
+    known = {row.key for row in rows(NamesrvConfig)}
+    for key in values:
+        if key not in known and key not in WITHOUT_EFFECT:
+            raise ConfigError(unknown_key(key, dict.fromkeys(sorted(known | WITHOUT_EFFECT))))
+    config = load(NamesrvConfig, {k: v for k, v in values.items() if k in known}, base=base)
+    return config, [key for key in values if key not in known]
+
+
+def update_namesrv_config(
+    config: NamesrvConfig, values: Mapping[str, str]
+) -> tuple[NamesrvConfig, list[str]]:
+    """The configuration after a change over the network: only rows that may change while running.
+
+    Raises:
+        Refused: another row, an unknown key or a bad value; nothing of the request counts.
+    """
+    for row in rows(NamesrvConfig):
+        if row.key in values and not row.live:
+            raise Refused(
+                ResponseCode.NO_PERMISSION,
+                f"Can not update config in black list: {row.key} takes a restart with a changed file",
+            )
+    try:
+        return load_namesrv_config(values, base=config)
+    except ConfigError as error:
+        raise Refused(ResponseCode.SYSTEM_ERROR, str(error)) from None
+
+
+def texts(config: NamesrvConfig) -> dict[str, str]:
+    """All settings as texts by key."""
+    return {row.key: render(value_of(config, row)) for row in rows(NamesrvConfig)}
+
+
+def edit_properties(text: str, values: Mapping[str, str]) -> str:
+    """The text of a properties file with ``values`` set; comments and all other lines stay as they are."""
+    left = dict(values)
+    out: list[str] = []
+    group = ""
+    for line in text.splitlines(keepends=True):
+        group += line
+        bare = group.rstrip("\r\n")
+        if (len(bare) - len(bare.rstrip("\\"))) % 2 == 1 and bare.lstrip()[:1] not in ("#", "!"):
+            continue
+        key = next(iter(parse_properties(group)), None)
+        if key in values:
+            if key in left:
+                out.append(f"{key}={left.pop(key)}\n")
+        else:
+            out.append(group)
+        group = ""
+    out.append(group)
+    result = "".join(out)
+    if left and result and not result.endswith("\n"):
+        result += "\n"
+    return result + "".join(f"{key}={value}\n" for key, value in left.items())

@@ -1,0 +1,65 @@
+"""What a broker says of itself when it registers, and what it is told: the values ``route_table`` works with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from cometmq.model.topic import DataVersion, TopicConfig
+from cometmq.namesrv.liveness import SILENCE_SECONDS
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.refusal import Refused
+
+NAME_CHARS_MAX: Final = 512
+
+
+class Registration(msgspec.Struct, kw_only=True):
+    """What a broker says of itself. ``acting_master`` is None from a broker older than RocketMQ 5."""
+
+    cluster: str
+    broker_name: str
+    broker_id: int
+    address: str
+    ha_address: str
+    topics: Mapping[str, TopicConfig]
+    version: DataVersion
+    filter_servers: list[str] | None = None
+    acting_master: bool | None = None
+    silence_seconds: float = SILENCE_SECONDS
+    connection: object = None
+
+
+class MinIdChange(NamedTuple):
+    """The lowest broker id of a name is another one now; ``notify`` are the addresses to be told."""
+
+    broker_name: str
+    min_id: int
+    min_address: str
+    offline_address: str | None
+    ha_address: str | None
+    notify: list[str]
+
+
+class Registered(NamedTuple):
+    """The answer to a registration; for a slave, where its master is."""
+
+    master_address: str | None = None
+    ha_address: str | None = None
+    min_id_change: MinIdChange | None = None
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Raise Refused for a name that no broker could mean.
+
+    Wider than the rule for topics that users create: a broker and a cluster (whose names hold dots) are topics too,
+    and a retry topic is longer than its group.
+    """
+    for name in names:
+        if not name or len(name) > NAME_CHARS_MAX or not name.isprintable():
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"register broker failed: a name must have 1 to {NAME_CHARS_MAX} printable characters,"
+                f" not {name[:64]!r}",
+            )
