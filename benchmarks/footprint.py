@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import os
 import re
 import shutil
 import signal
@@ -181,7 +180,7 @@ def _report(when: str, topics: int, namesrv: int, broker: int) -> None:
     label = f"{when}, {topics} topics x {QUEUES} queues"
     _print(f"resident memory, name server, {label}", _rss_mb(namesrv), "MB")
     _print(f"resident memory, broker, {label}", _rss_mb(broker), "MB")
-    _print(f"open files, broker, {label}", len(os.listdir(f"/proc/{broker}/fd")), "")
+    _print(f"open files, broker, {label}", sum(1 for _ in Path(f"/proc/{broker}/fd").iterdir()), "")
 
 
 def _print(label: str, value: float, unit: str = "s") -> None:
