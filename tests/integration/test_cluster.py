@@ -1,0 +1,154 @@
+"""``cometmq.testing.cluster``: the embedded servers, as a user of a test sees them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from cometmq.base.errors import ConfigError
+from cometmq.client.aio.producer import Producer, SendStatus
+from cometmq.client.aio.pull_consumer import PullConsumer, PullStatus
+from cometmq.model.message import Message, ReceivedMessage
+from cometmq.testing import ServersLeaked, cluster
+from cometmq.testing.cluster import Cluster
+
+
+async def _read_topic(name_servers: str, topic: str, tags: str = "*") -> list[ReceivedMessage]:
+    messages: list[ReceivedMessage] = []
+    async with PullConsumer("readers", name_servers=name_servers) as consumer:
+        for queue in await consumer.queues(topic):
+            offset, end = await consumer.min_offset(queue), await consumer.max_offset(queue)
+            while offset < end:
+                result = await consumer.pull(queue, offset, tags=tags)
+                messages += result.messages
+                offset = result.next_offset
+    return messages
+
+
+def test_send_and_read_on_the_tests_own_loop() -> None:
+    async def main() -> None:
+        async with cluster() as servers:
+            async with Producer("senders", name_servers=servers.name_servers) as producer:
+                sent = await producer.send(
+                    Message(
+                        topic="Orders",
+                        body="bezahlt: 17 €".encode(),
+                        tags="paid",
+                        keys=["o-17", "schlüssel"],
+                        properties={"ключ": "值😀"},
+                        flag=7,
+                    )
+                )
+            assert sent.status is SendStatus.SEND_OK
+            [message] = await _read_topic(servers.name_servers, "Orders")
+            assert message.body.decode() == "bezahlt: 17 €"
+            assert message.tags == "paid"
+            assert message.keys == ["o-17", "schlüssel"]
+            assert message.properties["ключ"] == "值😀"
+            assert message.flag == 7
+            assert message.message_id == sent.message_id
+            assert message.offset_id == sent.offset_id
+            assert message.queue_offset == sent.queue_offset
+
+    asyncio.run(main())
+
+
+def test_the_blocking_form_runs_in_a_thread_of_its_own() -> None:
+    threads = threading.active_count()
+    with cluster() as servers:
+
+        async def main() -> None:
+            async with Producer("senders", name_servers=servers.name_servers) as producer:
+                await producer.send(Message(topic="T", body=b"x"))
+
+        asyncio.run(main())
+    assert threading.active_count() == threads
+
+
+def test_tag_filter_is_applied_at_the_broker() -> None:
+    async def main() -> None:
+        async with cluster() as servers:
+            async with Producer("senders", name_servers=servers.name_servers) as producer:
+                for number in range(30):
+                    tag = ("a", "b", "c")[number % 3]
+                    await producer.send(Message(topic="T", body=b"%d" % number, tags=tag))
+            messages = await _read_topic(servers.name_servers, "T", tags="a || c")
+            numbers = sorted(int(message.body) for message in messages)
+            assert numbers == [number for number in range(30) if number % 3 != 1]
+
+    asyncio.run(main())
+
+
+def test_data_survives_a_restart_on_the_same_directory(tmp_path: Path) -> None:
+    async def write() -> str:
+        async with cluster(data_directory=str(tmp_path)) as servers:
+            async with Producer("senders", name_servers=servers.name_servers) as producer:
+                result = await producer.send_batch(
+                    [Message(topic="T", body=b"%d" % number) for number in range(10)]
+                )
+            async with PullConsumer("readers", name_servers=servers.name_servers) as consumer:
+                await consumer.commit(result.queue, 4)
+            return result.queue.broker_name
+
+    async def read(broker_name: str) -> None:
+        async with (
+            cluster(data_directory=str(tmp_path)) as servers,
+            PullConsumer("readers", name_servers=servers.name_servers) as consumer,
+        ):
+            committed = [await consumer.committed(queue) for queue in await consumer.queues("T")]
+            assert 4 in committed
+            messages = await _read_topic(servers.name_servers, "T")
+            assert [message.body for message in messages] == [b"%d" % n for n in range(10)]
+            assert {message.broker_name for message in messages} == {broker_name}
+
+    asyncio.run(read(asyncio.run(write())))
+
+
+def test_a_waiting_pull_is_answered_by_the_next_message() -> None:
+    async def main() -> None:
+        async with (
+            cluster() as servers,
+            Producer("senders", name_servers=servers.name_servers) as producer,
+            PullConsumer("readers", name_servers=servers.name_servers) as consumer,
+        ):
+            first = await producer.send(Message(topic="T", body=b"first", tags="other"))
+            waiting = asyncio.create_task(
+                consumer.pull(first.queue, first.queue_offset + 1, tags="mine", wait_seconds=20)
+            )
+            await asyncio.sleep(0.1)
+            await producer.send(Message(topic="T", body=b"no", tags="other"), queue=first.queue)
+            await asyncio.sleep(0.1)
+            assert not waiting.done()
+            started = time.perf_counter()
+            await producer.send(Message(topic="T", body=b"yes", tags="mine"), queue=first.queue)
+            result = await waiting
+            assert result.status is PullStatus.FOUND
+            assert [message.body for message in result.messages] == [b"yes"]
+            # Generous: the machine may be busy. A sweep instead of a wake-up would take a quarter second.
+            assert time.perf_counter() - started < 0.2
+
+    asyncio.run(main())
+
+
+def test_a_setting_that_nobody_knows_is_refused() -> None:
+    with (
+        pytest.raises(ConfigError, match="autoCreateTopicEnable"),
+        cluster(settings={"autoCreateTopicEnabel": "true"}),
+    ):
+        pass
+
+
+def test_leftovers_are_reported() -> None:
+    async def main() -> None:
+        servers: Cluster
+        async with cluster() as servers:
+            straggler = asyncio.create_task(asyncio.sleep(60), name="straggler")
+            assert servers.name_servers
+        straggler.cancel()
+
+    with pytest.raises(ServersLeaked, match="straggler"):
+        asyncio.run(main())
