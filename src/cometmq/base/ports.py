@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+TEMPORARY_SUFFIX = ".tmp"
+"""Ends the name of a file in the making: an allocated or replaced file gets its real name when it is whole."""
+
 Buffer = bytes | bytearray | memoryview
 
 
@@ -76,19 +79,20 @@ class Lock(Protocol):
 class Files(Protocol):
     """The disk. Paths are plain strings; directories are created by ``make_directory``."""
 
-    def create(self, path: str, size_bytes: int, *, allocate: bool) -> File:
+    def create(self, path: str, size_bytes: int, *, allocate: bool, head_bytes: int = 0) -> File:
         """A new zero-filled file of a fixed size, which must not exist yet.
 
         With ``allocate`` the space is reserved at once and the file is mapped: a later write cannot run out of disk,
-        and the file itself survives a power loss. Without, it is sparse and written by position.
+        and the file itself survives a power loss. Without, it is sparse and written by position,
+        except for its first ``head_bytes``: they are allocated and mapped.
 
         Raises:
             DiskFull: the space could not be had; no file is left behind.
         """
         ...
 
-    def open(self, path: str, *, mapped: bool, writable: bool = True) -> File:
-        """An existing file. One that is both mapped and writable has the space of its holes allocated first.
+    def open(self, path: str, *, mapped: bool, writable: bool = True, head_bytes: int = 0) -> File:
+        """An existing file. What is both mapped and writable has the space of its holes allocated first.
 
         Raises:
             DiskFull: that space could not be had.

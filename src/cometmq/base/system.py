@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from cometmq.base.errors import DiskFull, StoreError
-from cometmq.base.ports import Buffer, File, Lock
+from cometmq.base.ports import TEMPORARY_SUFFIX, Buffer, File, Lock
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CHUNK_BYTES = 1 << 20
@@ -84,11 +84,14 @@ class PositionedFile:
         self._fd = fd
 
     def write_at(self, position: int, data: Buffer) -> None:
-        with _disk_errors(self.path):
+        # No context manager here: it would cost more than a small write.
+        try:
             written = os.pwrite(self._fd, data, position)
             while written < len(data):
                 more = os.pwrite(self._fd, memoryview(data)[written:], position + written)
                 written += more
+        except OSError as error:
+            raise _translated(error, self.path) from error
 
     def read_at(self, position: int, length: int) -> bytes:
         return os.pread(self._fd, length, position)
@@ -115,26 +118,64 @@ class PositionedFile:
         return f"<PositionedFile {self.path} {self.size_bytes} bytes>"
 
 
+class HeadMappedFile(PositionedFile):
+    """A sparse file whose head is allocated and mapped: small scattered writes there cost no system call."""
+
+    __slots__ = ("_head_bytes", "_map", "_view")
+
+    def __init__(self, path: str, fd: int, size_bytes: int, head_bytes: int) -> None:
+        super().__init__(path, fd, size_bytes)
+        self._head_bytes = head_bytes
+        self._map = mmap.mmap(fd, head_bytes, access=mmap.ACCESS_WRITE)
+        self._view = memoryview(self._map)
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        end = position + len(data)
+        if end <= self._head_bytes:
+            self._view[position:end] = data
+        else:
+            super().write_at(position, data)
+
+    def view(self, position: int, length: int) -> memoryview:
+        if position + length <= self._head_bytes:
+            return self._view[position : position + length]
+        return super().view(position, length)
+
+
 class SystemFiles:
-    def create(self, path: str, size_bytes: int, *, allocate: bool) -> File:
+    def create(self, path: str, size_bytes: int, *, allocate: bool, head_bytes: int = 0) -> File:
+        if allocate:
+            return self._create_allocated(path, size_bytes)
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
             with _disk_errors(path):
-                if allocate:
-                    os.posix_fallocate(fd, 0, size_bytes)
-                else:
-                    os.ftruncate(fd, size_bytes)
-            if not allocate:
-                return PositionedFile(path, fd, size_bytes)
-            os.fsync(fd)
-            self.sync_directory(os.path.dirname(path))
-            return MappedFile(path, fd, size_bytes, writable=True)
+                os.ftruncate(fd, size_bytes)
+            return _positioned(path, fd, size_bytes, head_bytes)
         except BaseException:
             os.close(fd)
             os.unlink(path)
             raise
 
-    def open(self, path: str, *, mapped: bool, writable: bool = True) -> File:
+    def _create_allocated(self, path: str, size_bytes: int) -> File:
+        """Under another name until it has its length: a kill in between must not leave a short file in the row."""
+        if os.path.exists(path):
+            raise FileExistsError(path)
+        temporary = path + TEMPORARY_SUFFIX
+        fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            with _disk_errors(path):
+                os.posix_fallocate(fd, 0, size_bytes)
+                os.fsync(fd)
+                os.rename(temporary, path)
+                self.sync_directory(os.path.dirname(path))
+            return MappedFile(path, fd, size_bytes, writable=True)
+        except BaseException:
+            os.close(fd)
+            self.remove(temporary)
+            self.remove(path)
+            raise
+
+    def open(self, path: str, *, mapped: bool, writable: bool = True, head_bytes: int = 0) -> File:
         fd = os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
         try:
             size_bytes = os.fstat(fd).st_size
@@ -145,7 +186,7 @@ class SystemFiles:
                     with _disk_errors(path):
                         os.posix_fallocate(fd, 0, size_bytes)
                 return MappedFile(path, fd, size_bytes, writable=writable)
-            return PositionedFile(path, fd, size_bytes)
+            return _positioned(path, fd, size_bytes, head_bytes)
         except BaseException:
             os.close(fd)
             raise
@@ -170,7 +211,7 @@ class SystemFiles:
             return file.read()
 
     def replace(self, path: str, data: bytes) -> None:
-        temporary = path + ".tmp"
+        temporary = path + TEMPORARY_SUFFIX
         with _disk_errors(path):
             with open(temporary, "wb") as file:
                 file.write(data)
@@ -272,11 +313,24 @@ def _zero_from(file: MappedFile | PositionedFile, fd: int, position: int) -> Non
             position += len(data)
 
 
+def _positioned(path: str, fd: int, size_bytes: int, head_bytes: int) -> PositionedFile:
+    if head_bytes == 0:
+        return PositionedFile(path, fd, size_bytes)
+    with _disk_errors(path):
+        # Keeps what is there and fills holes, which a file written by a Java broker may have.
+        os.posix_fallocate(fd, 0, head_bytes)
+    return HeadMappedFile(path, fd, size_bytes, head_bytes)
+
+
 @contextmanager
 def _disk_errors(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _NO_SPACE:
-            raise DiskFull(f"no space left to write {path}") from error
-        raise
+        raise _translated(error, path) from error
+
+
+def _translated(error: OSError, path: str) -> Exception:
+    if error.errno in _NO_SPACE:
+        return DiskFull(f"no space left to write {path}")
+    return error
