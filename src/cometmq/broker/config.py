@@ -12,9 +12,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
-from cometmq.remoting.config import RemotingServerConfig
-from cometmq.store.config import StoreConfig
-
 from cometmq.base.errors import ConfigError
 from cometmq.base.settings import (
     Row,
@@ -32,11 +29,15 @@ from cometmq.broker.config_slices import (
     IdentityConfig,
     NetworkConfig,
     PollingConfig,
+    QueriesConfig,
     RegistrationConfig,
     TopicsConfig,
     is_loopback,
 )
 from cometmq.broker.known_keys import ALIASES, KNOWN_KEYS
+from cometmq.remoting.config import RemotingClientConfig, RemotingServerConfig
+from cometmq.remoting.tls import TlsConfig, load_tls_config
+from cometmq.store.config import StoreConfig
 
 LOOPBACK: Final = "127.0.0.1"
 ALL_INTERFACES: Final = "0.0.0.0"
@@ -51,10 +52,13 @@ class BrokerConfig:
     topics: TopicsConfig = field(default_factory=TopicsConfig)
     consumers: ConsumersConfig = field(default_factory=ConsumersConfig)
     polling: PollingConfig = field(default_factory=PollingConfig)
+    queries: QueriesConfig = field(default_factory=QueriesConfig)
     flow: FlowControlConfig = field(default_factory=FlowControlConfig)
     registration: RegistrationConfig = field(default_factory=RegistrationConfig)
     store: StoreConfig = field(default_factory=StoreConfig)
     remoting: RemotingServerConfig = field(default_factory=RemotingServerConfig)
+    remoting_client: RemotingClientConfig = field(default_factory=RemotingClientConfig)
+    tls: TlsConfig = field(default_factory=TlsConfig)
 
 
 @cache
@@ -73,7 +77,12 @@ def load_broker_config(values: Mapping[str, str]) -> tuple[BrokerConfig, list[st
         ConfigError: a key that RocketMQ does not know either, or a value that does not fit.
     """
     meant, ignored = sort_keys(values)
-    return resolved(load(BrokerConfig, meant)), ignored
+    config = load(BrokerConfig, meant)
+    if config.network.tls_file:
+        given = {row.key: meant[row.key] for row in rows(TlsConfig) if row.key in meant}
+        tls = load(TlsConfig, given, base=load_tls_config(config.network.tls_file))
+        config = dataclasses.replace(config, tls=tls)
+    return resolved(config), ignored
 
 
 def sort_keys(values: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
@@ -94,7 +103,7 @@ def sort_keys(values: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
 
 
 def resolved(config: BrokerConfig) -> BrokerConfig:
-    """Fill in what depends on the machine: the broker's name, where to listen, what to advertise.
+    """Fill in what depends on the machine: the broker's name, its data directory, where to listen, what to advertise.
 
     Advertising an address beyond loopback without saying where to listen can only mean to be reached there, so the
     broker then listens everywhere, as RocketMQ does; otherwise it stays on loopback.
@@ -113,14 +122,23 @@ def resolved(config: BrokerConfig) -> BrokerConfig:
             ip2=identity.ip2 or reachable,
         ),
         network=dataclasses.replace(network, bind_address=bind_address),
+        store=dataclasses.replace(
+            config.store, root=config.store.root or f"{local_host.home()}/store"
+        ),
     )
 
 
 def config_text(config: BrokerConfig, ignored: Mapping[str, str] | None = None) -> str:
-    """All settings as ``key=value`` lines sorted by key, those without effect included as they were given."""
+    """All settings but secrets as ``key=value`` lines sorted by key, those without effect as they were given."""
     values = {key: render(value_of(config, row)) for key, row in broker_rows().items()}
     values.update(ignored or {})
-    return render_properties(dict(sorted(values.items())))
+    shown = sorted((key, text) for key, text in values.items() if not _is_secret(key))
+    return render_properties(dict(shown))
+
+
+def _is_secret(key: str) -> bool:
+    words = ("password", "secret", "credential", "authenticationuser")
+    return any(word in key.lower() for word in words)
 
 
 def _reachable_at(bind_address: str) -> str:

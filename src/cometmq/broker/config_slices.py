@@ -78,6 +78,7 @@ class NetworkConfig:
         high=65535,
     )
     name_servers: str = setting("namesrvAddr", "Name servers, separated by semicolons.", default="")
+    tls_file: str = setting("tls.config.file", "Properties file with the TLS settings.", default="")
 
     @property
     def vip_port(self) -> int | None:
@@ -207,6 +208,19 @@ class PollingConfig:
         "pullThreadPoolQueueCapacity",
         "Most pulls held at once; a further one is answered at once.",
         default=100_000,
+        low=1,
+        live=True,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueriesConfig:
+    """Looking messages up by key."""
+
+    unique_count_max: int = setting(
+        "defaultQueryMaxNum",
+        "Most messages a query by unique key returns.",
+        default=32,
         low=1,
         live=True,
     )

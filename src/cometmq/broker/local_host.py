@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 _ELSEWHERE = ("192.0.2.1", 9)
 
@@ -10,6 +11,11 @@ _ELSEWHERE = ("192.0.2.1", 9)
 def name() -> str:
     """The host name; ``DEFAULT_BROKER`` when the machine has none, as in RocketMQ."""
     return socket.gethostname() or "DEFAULT_BROKER"
+
+
+def home() -> str:
+    """The user's home directory, below which RocketMQ keeps its data by default."""
+    return str(Path.home())
 
 
 def address() -> str:

@@ -1,0 +1,85 @@
+"""Settings that change while the broker runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cometmq.base.errors import ConfigError
+from cometmq.base.settings import parse_properties
+from cometmq.base.system import SystemClock, SystemFiles
+from cometmq.broker.config import BrokerConfig, load_broker_config
+from cometmq.broker.live_config import LiveConfig, NotChangeable
+
+
+def live_config(path: Path | None = None) -> LiveConfig:
+    config, _ = load_broker_config({"brokerName": "a"})
+    return LiveConfig(
+        config, clock=SystemClock(), files=SystemFiles(), path=str(path) if path else None
+    )
+
+
+def test_a_change_is_seen_told_and_written(tmp_path: Path) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("# keep me\nbrokerName=a\n")
+    live = live_config(path)
+    seen: list[BrokerConfig] = []
+    live.on_change(seen.append)
+
+    live.update({"brokerPermission": "4", "haSlaveFallbehindMax": "7"})
+
+    assert live.current.topics.permission == 4
+    assert seen == [live.current]
+    assert live.version.counter == 1
+    assert path.read_text() == (
+        "# keep me\nbrokerName=a\nbrokerPermission=4\nhaSlaveFallbehindMax=7\n"
+    )
+    assert parse_properties(live.text())["haSlaveFallbehindMax"] == "7"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "brokerName",
+        "brokerIP1",
+        "listenPort",
+        "bindAddress",
+        "namesrvAddr",
+        "storePathRootDir",
+        "storePathCommitLog",
+        "mapedFileSizeCommitLog",
+        "tls.server.keyPath",
+        "tls.config.file",
+        "brokerConfigPath",
+        "storePathEpochFile",
+        "rocketmqHome",
+        "configBlackList",
+    ],
+)
+def test_who_it_is_and_where_its_files_lie_do_not_change(key: str) -> None:
+    live = live_config()
+    before = live.current
+    with pytest.raises(NotChangeable, match=key):
+        live.update({key: "1"})
+    assert live.current is before
+
+
+@pytest.mark.parametrize(
+    ("key", "text"), [("brokerPermission", "many"), ("brokerPermissio", "4"), ("brokerId", "-1")]
+)
+def test_one_bad_setting_refuses_all(tmp_path: Path, key: str, text: str) -> None:
+    path = tmp_path / "broker.conf"
+    live = live_config(path)
+    before = live.current
+    with pytest.raises(ConfigError):
+        live.update({"traceOn": "false", key: text})
+    assert live.current is before
+    assert live.version.counter == 0
+    assert not path.exists()
+
+
+def test_nothing_to_change_changes_nothing() -> None:
+    live = live_config()
+    live.update({})
+    assert live.version.counter == 0
