@@ -91,7 +91,8 @@ class PositionedFile:
                 more = os.pwrite(self._fd, memoryview(data)[written:], position + written)
                 written += more
         except OSError as error:
-            raise _translated(error, self.path) from error
+            _refuse_if_full(error, self.path)
+            raise
 
     def read_at(self, position: int, length: int) -> bytes:
         return os.pread(self._fd, length, position)
@@ -243,6 +244,12 @@ class SystemFiles:
         finally:
             os.close(fd)
 
+    def boot_id(self) -> str:
+        try:
+            return self.read("/proc/sys/kernel/random/boot_id").decode().strip()
+        except OSError:
+            return ""
+
     def memory_bytes(self) -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
@@ -327,10 +334,10 @@ def _disk_errors(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _translated(error, path) from error
+        _refuse_if_full(error, path)
+        raise
 
 
-def _translated(error: OSError, path: str) -> Exception:
+def _refuse_if_full(error: OSError, path: str) -> None:
     if error.errno in _NO_SPACE:
-        return DiskFull(f"no space left to write {path}")
-    return error
+        raise DiskFull(f"no space left to write {path}") from error

@@ -34,18 +34,17 @@ SECONDS_MAX: Final = 0x7FFFFFFF
 _HEADER = struct.Struct(">qqqqii")
 _SLOT = struct.Struct(">i")
 _ENTRY = struct.Struct(">iqii")
-_SLOTS_PER_PAGE: Final = 1024
+_unpack_slot = _SLOT.unpack_from
+_pack_entry = _ENTRY.pack
 
 
 def file_bytes(slot_count: int, entry_count: int) -> int:
     return HEADER_BYTES + SLOT_BYTES * slot_count + ENTRY_BYTES * entry_count
 
 
-def slot_hash(unsigned_hash: int) -> int:
-    """What an entry holds of a key: Java's ``Math.abs(hashCode)``, and 0 for the one value that has no absolute."""
-    if unsigned_hash < 0x80000000:
-        return unsigned_hash
-    return (0x1_0000_0000 - unsigned_hash) & 0x7FFFFFFF
+def _head_bytes(slot_count: int) -> int:
+    """Header and slots are written at random, 4 bytes at a time: through a mapping that costs no system call."""
+    return HEADER_BYTES + SLOT_BYTES * slot_count
 
 
 class IndexFile:
@@ -56,7 +55,6 @@ class IndexFile:
         "_entry_limit",
         "_file",
         "_first_waiting",
-        "_reader",
         "_slot_count",
         "_slots",
         "_slots_used",
@@ -69,13 +67,12 @@ class IndexFile:
         "end_offset",
     )
 
-    def __init__(self, file: File, reader: File, slot_count: int, entry_count: int) -> None:
+    def __init__(self, file: File, slot_count: int, entry_count: int) -> None:
         self._file = file
-        self._reader = reader
         self._slot_count = slot_count
         self._entry_limit = entry_count
         self._entries_at = HEADER_BYTES + SLOT_BYTES * slot_count
-        self._slots = reader.view(HEADER_BYTES, SLOT_BYTES * slot_count)
+        self._slots = file.view(HEADER_BYTES, SLOT_BYTES * slot_count)
         header: tuple[int, ...] = _HEADER.unpack(file.read_at(0, HEADER_BYTES))
         self.begin_ms, self.end_ms, self.begin_offset, self.end_offset = header[:4]
         self._slots_used, count = header[4:]
@@ -94,8 +91,10 @@ class IndexFile:
 
     @classmethod
     def create(cls, files: Files, path: str, slot_count: int, entry_count: int) -> IndexFile:
-        file = files.create(path, file_bytes(slot_count, entry_count), allocate=False)
-        return cls._with_reader(files, file, slot_count, entry_count)
+        size = file_bytes(slot_count, entry_count)
+        head = _head_bytes(slot_count)
+        file = files.create(path, size, allocate=False, head_bytes=head)
+        return cls(file, slot_count, entry_count)
 
     @classmethod
     def open(cls, files: Files, path: str, slot_count: int, entry_count: int) -> IndexFile:
@@ -106,15 +105,9 @@ class IndexFile:
                 f"an index file of {size} bytes where {expected} are expected",
                 "Set maxHashSlotNum and maxIndexNum to what it was written with, or move it away.",
             )
-        return cls._with_reader(files, files.open(path, mapped=False), slot_count, entry_count)
-
-    @classmethod
-    def _with_reader(cls, files: Files, file: File, slot_count: int, entry_count: int) -> IndexFile:
-        # Slots are read once per key: through a read-only mapping that costs no system call, and a hole
-        # in a sparse file reads as zeros. Writes go by position, where a full disk is an error.
+        file = files.open(path, mapped=False, head_bytes=_head_bytes(slot_count))
         try:
-            reader = files.open(file.path, mapped=True, writable=False)
-            return cls(file, reader, slot_count, entry_count)
+            return cls(file, slot_count, entry_count)
         except BaseException:
             file.close()
             raise
@@ -137,25 +130,30 @@ class IndexFile:
     def is_empty(self) -> bool:
         return self.count == 1
 
-    def add(self, key_hash: int, physical_offset: int, store_timestamp: int) -> None:
-        """Enter one key; the caller has made sure of ``room``."""
+    def add(self, key_hashes: list[int], physical_offset: int, store_timestamp: int) -> None:
+        """Enter a record under its keys; the caller has made sure of ``room``."""
         number = self.count
-        assert number < self._entry_limit, self
+        assert number + len(key_hashes) <= self._entry_limit, self
         if number == 1:
             self.begin_ms = store_timestamp
             self.begin_offset = physical_offset
-            seconds = 0
-        else:
-            seconds = (store_timestamp - self.begin_ms) // 1000
-            if not 0 <= seconds <= SECONDS_MAX:
-                seconds = 0 if seconds < 0 else SECONDS_MAX
-        slot = key_hash % self._slot_count
-        previous = self._waiting_slots.get(slot, 0) or self._slot_on_disk(slot)
-        if not previous:
-            self._slots_used += 1
-        self._waiting.append(_ENTRY.pack(key_hash, physical_offset, seconds, previous))
-        self._waiting_slots[slot] = number
-        self.count = number + 1
+        seconds = (store_timestamp - self.begin_ms) // 1000
+        if not 0 <= seconds <= SECONDS_MAX:
+            seconds = 0 if seconds < 0 else SECONDS_MAX
+        slot_count = self._slot_count
+        waiting_slots = self._waiting_slots
+        for key_hash in key_hashes:
+            slot = key_hash % slot_count
+            previous = waiting_slots.get(slot)
+            if previous is None:
+                (previous,) = _unpack_slot(self._slots, SLOT_BYTES * slot)
+                if not 0 < previous < number:
+                    previous = 0
+                    self._slots_used += 1
+            self._waiting.append(_pack_entry(key_hash, physical_offset, seconds, previous))
+            waiting_slots[slot] = number
+            number += 1
+        self.count = number
         self.end_ms = store_timestamp
         self.end_offset = physical_offset
 
@@ -167,11 +165,13 @@ class IndexFile:
         """
         if not self._waiting:
             return
+        write_at = self._file.write_at
         at = self._entries_at + ENTRY_BYTES * self._first_waiting
-        self._file.write_at(at, b"".join(self._waiting))
-        self._write_slots()
+        write_at(at, b"".join(self._waiting))
+        for slot, number in self._waiting_slots.items():
+            write_at(HEADER_BYTES + SLOT_BYTES * slot, _SLOT.pack(number))
         header = (self.begin_ms, self.end_ms, self.begin_offset, self.end_offset)
-        self._file.write_at(0, _HEADER.pack(*header, self._slots_used, self.count))
+        write_at(0, _HEADER.pack(*header, self._slots_used, self.count))
         self._first_waiting = self.count
         self._waiting = []
         self._waiting_slots = {}
@@ -218,11 +218,10 @@ class IndexFile:
 
     def close(self) -> None:
         self._slots = memoryview(b"")
-        self._reader.close()
         self._file.close()
 
     def _slot_on_disk(self, slot: int) -> int:
-        number: int = _SLOT.unpack_from(self._slots, SLOT_BYTES * slot)[0]
+        number: int = _unpack_slot(self._slots, SLOT_BYTES * slot)[0]
         return number if 0 < number < self.count else 0
 
     def _entry(self, number: int) -> tuple[int, int, int, int]:
@@ -230,21 +229,6 @@ class IndexFile:
             return _ENTRY.unpack(self._waiting[number - self._first_waiting])
         at = self._entries_at + ENTRY_BYTES * number
         return _ENTRY.unpack(self._file.read_at(at, ENTRY_BYTES))
-
-    def _write_slots(self) -> None:
-        """Write the waiting slots: alone where a page has one, as one span of the page where it has more."""
-        slots = self._waiting_slots
-        write_at = self._file.write_at
-        pages: dict[int, list[int]] = {}
-        for slot in slots:
-            pages.setdefault(slot // _SLOTS_PER_PAGE, []).append(slot)
-        for members in pages.values():
-            first = min(members)
-            last = max(members)
-            span = bytearray(self._slots[SLOT_BYTES * first : SLOT_BYTES * (last + 1)])
-            for slot in members:
-                _SLOT.pack_into(span, SLOT_BYTES * (slot - first), slots[slot])
-            write_at(HEADER_BYTES + SLOT_BYTES * first, span)
 
     def __repr__(self) -> str:
         return (

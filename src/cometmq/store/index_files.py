@@ -19,7 +19,7 @@ from cometmq.base.errors import CorruptFile
 from cometmq.base.ports import Clock, Files
 from cometmq.model.java_hash import power_of_31, unsigned_hash
 from cometmq.store.config import IndexConfig
-from cometmq.store.index_file import IndexFile, file_bytes, slot_hash
+from cometmq.store.index_file import IndexFile, file_bytes
 
 logger = logging.getLogger("cometmq.store")
 
@@ -134,27 +134,22 @@ class IndexFiles:
             return
         if self._room < len(keys) or self._row[-1].waiting >= WAITING_MAX:
             self.reserve(len(keys))
-        prefix = self._prefix_hashes.get(topic)
-        if prefix is None:
-            prefix = self._remember_prefix(topic)
-        for key in keys:
-            length = len(key)
-            if length < _POWERS_READY and key.isascii():
-                # The hash of "topic#key" from the hashes of its parts.
-                bits = (prefix * self._powers[length] + unsigned_hash(key)) & 0xFFFFFFFF
-            else:
-                bits = unsigned_hash(f"{topic}#{key}")
-            if self._room <= 0:
-                self._advance()
-            self._row[-1].add(slot_hash(bits), physical_offset, store_timestamp)
-            self._room -= 1
+        hashes = self._hashes(topic, keys)
+        while (room := self._room) < len(hashes):
+            # Java, too, splits the keys of a record over two files.
+            if room:
+                self._row[-1].add(hashes[:room], physical_offset, store_timestamp)
+                del hashes[:room]
+            self._advance()
+        self._row[-1].add(hashes, physical_offset, store_timestamp)
+        self._room = room - len(hashes)
 
     def query(self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int) -> list[int]:
         """Physical offsets of records that may carry the key, newest first.
 
         May, because an entry holds a hash and a second: the caller compares the record.
         """
-        key_hash = slot_hash(unsigned_hash(f"{topic}#{key}"))
+        (key_hash,) = self._hashes(topic, (key,))
         found: list[int] = []
         for index_file in reversed(self._row):
             if len(found) >= max_count:
@@ -182,6 +177,9 @@ class IndexFiles:
         try:
             for index_file in batch:
                 index_file.sync()
+            if batch:
+                # A new file's name is part of what must survive.
+                self._files.sync_directory(self._directory)
         except BaseException:
             with self._unsynced_lock:
                 self._unsynced = [*batch, *self._unsynced]
@@ -238,6 +236,23 @@ class IndexFiles:
                 break
         full = [one.end_ms for one in self._row if one.room <= 0]
         self.safe_until_ms = max(full, default=0)
+
+    def _hashes(self, topic: str, keys: Sequence[str]) -> list[int]:
+        """What the entries of ``topic#key`` hold: Java's ``Math.abs(hashCode)``, 0 for the value that has none."""
+        prefix = self._prefix_hashes.get(topic)
+        if prefix is None:
+            prefix = self._remember_prefix(topic)
+        powers = self._powers
+        hashes: list[int] = []
+        for key in keys:
+            length = len(key)
+            if length < _POWERS_READY and key.isascii():
+                # The hash of the whole from the hashes of its parts.
+                bits = (prefix * powers[length] + unsigned_hash(key)) & 0xFFFFFFFF
+            else:
+                bits = unsigned_hash(f"{topic}#{key}")
+            hashes.append(bits if bits < 0x80000000 else -bits & 0x7FFFFFFF)
+        return hashes
 
     def _remember_prefix(self, topic: str) -> int:
         if len(self._prefix_hashes) >= _TOPICS_CACHED:
