@@ -182,12 +182,14 @@ final class Cluster implements AutoCloseable {
         return offsets;
     }
 
-    /** Hands the consumer's positions to the broker now, not at its next timer, and waits until they are there. */
-    void commitNow(DefaultMQPushConsumer consumer, String topic, Map<Integer, Long> expected) throws Exception {
-        String group = consumer.getConsumerGroup();
+    /** Hands a group's positions to the broker now, not at its next timer, and waits until they are there. */
+    void commitNow(String topic, Map<Integer, Long> expected, DefaultMQPushConsumer... members) throws Exception {
+        String group = members[0].getConsumerGroup();
         Check.eventually("offsets of " + group + " committed as " + expected, () -> {
             // Repeated, because a listener returns a moment before its client moves the position.
-            consumer.getDefaultMQPushConsumerImpl().persistConsumerOffset();
+            for (DefaultMQPushConsumer member : members) {
+                member.getDefaultMQPushConsumerImpl().persistConsumerOffset();
+            }
             Map<Integer, Long> found = committed(group, topic);
             return found.equals(expected) ? null : found.toString();
         });

@@ -3,6 +3,7 @@ package cometmq.interop;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 
 /**
@@ -11,7 +12,7 @@ import java.util.Map;
  *
  * <pre>
  * Main scenarios      NAME_SERVER PREFIX [NAME...]   everything that needs no restart, or the named ones
- * Main before-restart NAME_SERVER PREFIX             leaves work behind; says "waiting" and goes on after a line of input
+ * Main before-restart NAME_SERVER PREFIX             leaves work behind; prints "waiting", reads a line, goes on
  * Main after-restart  NAME_SERVER PREFIX             finds the work left behind
  * </pre>
  */
@@ -36,7 +37,7 @@ public final class Main {
             default -> usage();
         };
         if (arguments.length > 3) {
-            chosen.keySet().retainAll(java.util.List.of(arguments).subList(3, arguments.length));
+            chosen.keySet().retainAll(List.of(arguments).subList(3, arguments.length));
         }
         Cluster cluster = new Cluster(arguments[1], arguments[2]);
         int failures = 0;

@@ -119,7 +119,10 @@ final class Sends {
         // A batch on its own way goes to one queue, chosen by the client, and may create its topic.
         String fresh = cluster.name("batch-born");
         Ledger second = new Ledger();
-        List<Message> more = Arrays.asList(second.write(fresh, "x"), second.write(fresh, "y"), second.write(fresh, "z"));
+        List<Message> more = new ArrayList<>();
+        for (String tag : new String[] {"x", "y", "z"}) {
+            more.add(second.write(fresh, tag));
+        }
         Check.equal(SendStatus.SEND_OK, cluster.producer.send(more).getSendStatus(), "status of a first batch");
         cluster.awaitRoute(fresh);
         second.requireExactly(Cluster.flatten(cluster.readTopic(fresh, 3)));
@@ -144,6 +147,8 @@ final class Sends {
         String topic = cluster.createTopic("refused", 1);
         DefaultMQProducer bold = cluster.newProducer("bold-producer");
         bold.setMaxMessageSize(16 << 20);
+        // What cannot be compressed would only grow, and sizes near the limit are the point here.
+        bold.setCompressMsgBodyOverHowmuch(Integer.MAX_VALUE);
         bold.start();
         cluster.atEnd(bold::shutdown);
         MessageQueue queue = cluster.queue(topic, 0);

@@ -9,6 +9,7 @@ import org.apache.rocketmq.client.producer.SendStatus;
 import org.apache.rocketmq.common.MixAll;
 import org.apache.rocketmq.common.TopicConfig;
 import org.apache.rocketmq.common.constant.PermName;
+import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.common.protocol.route.BrokerData;
 import org.apache.rocketmq.common.protocol.route.QueueData;
@@ -42,7 +43,7 @@ final class Topics {
         // The client asks for 4 queues, TBW102 offers 8: the smaller number wins, and the inherit bit does not pass on.
         cluster.awaitRoute(topic);
         requireQueues(cluster, topic, 4, 4, READ_WRITE);
-        Map<Integer, List<org.apache.rocketmq.common.message.MessageExt>> stored = cluster.readTopic(topic, 8);
+        Map<Integer, List<MessageExt>> stored = cluster.readTopic(topic, 8);
         Check.equal(Set.of(0, 1, 2, 3), stored.keySet(), "queues");
         stored.values().forEach(queue -> Check.equal(2, queue.size(), "messages a queue, sent in turn"));
         ledger.requireExactly(Cluster.flatten(stored));
@@ -106,7 +107,7 @@ final class Topics {
         String topic = cluster.createTopic("short-lived", 2);
         cluster.producer.send(new Ledger().write(topic, "t"), cluster.queue(topic, 0));
         cluster.admin.deleteTopicInBroker(Set.of(cluster.brokerAddress), topic);
-        cluster.admin.deleteTopicInNameServer(Set.of(cluster.nameServer), topic);
+        cluster.admin.deleteTopicInNameServer(Set.of(cluster.nameServer), topic, cluster.clusterName);
         Check.eventually("no route after deletion", () -> {
             try {
                 return "a route: " + cluster.admin.examineTopicRouteInfo(topic);

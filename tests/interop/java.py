@@ -1,0 +1,180 @@
+"""Java's side of these tests: jars by Maven, our program by javac, both kept outside the repository.
+
+A cache entry is named after what it was made of and appears by one rename, so a broken download or compilation never
+looks like a finished one. Everything that is missing becomes a ``MissingComponent`` that names it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+MAVEN_SECONDS_MAX = 600
+JAVAC_SECONDS_MAX = 180
+MAIN_CLASS = "cometmq.interop.Main"
+
+# Without a configuration of its own, the logging library among the client's jars prints every detail to standard
+# output, in between the lines that the driver reads.
+QUIET_LOGBACK = '<configuration><root level="ERROR"/></configuration>\n'
+
+
+class MissingComponent(Exception):
+    """A component that these tests need is not there; the message says which one and what to do."""
+
+
+def require_tools() -> None:
+    """Raises ``MissingComponent`` unless java, javac and mvn are on the path."""
+    missing = [tool for tool in ("java", "javac", "mvn") if shutil.which(tool) is None]
+    if missing:
+        raise MissingComponent(
+            f"not on the path: {', '.join(missing)}; install a JDK (17 or later) and Maven"
+        )
+
+
+def fetch_jars(pom: Path) -> Path:
+    """The directory with the runtime jars of a pom file, filled by Maven when it is not there yet."""
+
+    def fill(directory: Path) -> None:
+        goal = "dependency:copy-dependencies"
+        options = ["-DincludeScope=runtime", f"-DoutputDirectory={directory}"]
+        _run(["mvn", "-q", "-B", "-f", str(pom), goal, *options], seconds_max=MAVEN_SECONDS_MAX)
+
+    return _cached(f"jars-{pom.parent.name}", [pom], fill)
+
+
+def compile_program(sources: Path, jars: Path) -> Path:
+    """The directory with the classes of our program, compiled when its sources have changed."""
+    files = sorted(sources.rglob("*.java"))
+
+    def fill(directory: Path) -> None:
+        options = ["--release", "17", "-nowarn", "-encoding", "UTF-8"]
+        paths = ["-cp", str(jars / "*"), "-d", str(directory)]
+        _run(["javac", *options, *paths, *map(str, files)], seconds_max=JAVAC_SECONDS_MAX)
+
+    # The jars' directory is named after their versions, so it stands for them.
+    return _cached("classes", files, fill, salt=jars.name)
+
+
+class JavaProgram:
+    """Our program around the Java client, ready to run. Each run has a directory of its own for what it writes."""
+
+    def __init__(self, *, classes: Path, jars: Path, runs: Path) -> None:
+        self._classpath = f"{classes}{os.pathsep}{jars / '*'}"
+        self._runs = runs
+
+    def start(self, run: str, arguments: Iterable[str], *, header_encoding: str) -> RunningProgram:
+        """Starts the program; ``run`` names its directory."""
+        home = self._runs / run
+        home.mkdir(parents=True)
+        logback = home / "logback.xml"
+        logback.write_text(QUIET_LOGBACK, encoding="utf-8")
+        properties = {
+            "user.home": str(
+                home
+            ),  # the client's own log and the offsets of broadcast consumers go below it
+            "file.encoding": "UTF-8",
+            "logback.configurationFile": str(logback),
+            "rocketmq.client.logLevel": "WARN",
+            "rocketmq.serialize.type": header_encoding,
+        }
+        # The program is over in a minute: start-up time counts for more than the best machine code.
+        flags = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        flags += [f"-D{name}={value}" for name, value in properties.items()]
+        command = ["java", *flags, "-cp", self._classpath, MAIN_CLASS, *arguments]
+        return RunningProgram(command, home)
+
+
+class RunningProgram:
+    """One process. Its output goes to files, so that neither side ever waits for the other to read."""
+
+    def __init__(self, command: list[str], home: Path) -> None:
+        self._lines_file = home / "out.txt"
+        self._errors_file = home / "err.txt"
+        with self._lines_file.open("wb") as out, self._errors_file.open("wb") as err:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=out, stderr=err, env=clean_environment()
+            )
+
+    def lines(self) -> list[str]:
+        """What the program has printed so far."""
+        return self._lines_file.read_text(encoding="utf-8").splitlines()
+
+    def errors(self) -> str:
+        """The end of what it wrote to standard error: stack traces of failed scenarios."""
+        return tail(self._errors_file)
+
+    def go_on(self) -> None:
+        """Answers a program that waits for a line of input."""
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # It has ended already, and its report will say why.
+
+    def wait(self, seconds_max: float) -> bool:
+        """Waits for the end, which it forces when time is over. Says whether the program ended by itself."""
+        assert self.process.stdin is not None
+        try:
+            self.process.wait(seconds_max)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            return False
+        finally:
+            self.process.stdin.close()
+        return True
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment without the variables that would point a RocketMQ process elsewhere."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("ROCKETMQ") and name not in ("NAMESRV_ADDR", "JAVA_TOOL_OPTIONS")
+    }
+
+
+def tail(file: Path, characters_max: int = 4000) -> str:
+    """The last part of a text file, for error messages."""
+    text = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+    return text[-characters_max:]
+
+
+def _cached(kind: str, inputs: list[Path], fill: Callable[[Path], None], *, salt: str = "") -> Path:
+    digest = hashlib.sha256(salt.encode())
+    for file in inputs:
+        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    root = Path(os.environ.get("COMETMQ_CACHE") or Path.home() / ".cache" / "cometmq") / "interop"
+    entry = root / f"{kind}-{digest.hexdigest()[:16]}"
+    if not entry.is_dir():
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=root) as scratch:
+            made = Path(scratch) / "made"
+            made.mkdir()
+            fill(made)
+            try:
+                made.rename(entry)
+            except OSError:
+                # Somebody else made the same entry meanwhile, and theirs is as good as ours.
+                if not entry.is_dir():
+                    raise
+    return entry
+
+
+def _run(command: list[str], *, seconds_max: float) -> None:
+    name = command[0]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=seconds_max, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise MissingComponent(f"{name} did not end within {seconds_max} s: {command}") from None
+    if done.returncode != 0:
+        output = (done.stdout + done.stderr).strip()[-4000:]
+        raise MissingComponent(f"{name} failed with exit code {done.returncode}:\n{output}")
