@@ -36,7 +36,6 @@ class RemotingClient:
         """Raises ConfigError when the TLS settings cannot be used."""
         self._config = config or RemotingClientConfig()
         self._ssl = tls.client_context() if tls is not None else None
-        self._checks_hostname = self._ssl is not None and self._ssl.check_hostname
         self._on_close = on_close
         self._endpoint = Endpoint(dispatcher or Dispatcher(), self._config.limits, self._lost)
         self._by_address: dict[str, Connection] = {}
@@ -64,7 +63,12 @@ class RemotingClient:
             self._opening[address] = opening
             opening.add_done_callback(lambda task: self._opened(address, task))
         # Several callers wait for one attempt; one of them giving up must not end it for the others.
-        return await asyncio.shield(opening)
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            if self._endpoint.is_stopping and opening.cancelled():
+                raise ConnectFailed(f"cannot connect to {address}: this client is closed") from None
+            raise
 
     async def call(self, address: str, command: Command, timeout: float = 3.0) -> Command:
         """Send a request and return its reply, whatever code that has. ``timeout`` includes connecting.
@@ -126,7 +130,6 @@ class RemotingClient:
                         host,
                         port,
                         ssl=self._ssl,
-                        server_hostname=host if self._checks_hostname else "",
                         ssl_handshake_timeout=timeout,
                         ssl_shutdown_timeout=_SHUTDOWN_SECONDS,
                     )

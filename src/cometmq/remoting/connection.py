@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -28,7 +27,7 @@ from cometmq.base.errors import (
 from cometmq.model.address import pack_host
 from cometmq.protocol.command import FLAG_ONEWAY, FLAG_RESPONSE, Body, Command
 from cometmq.protocol.frame import FrameDecoder, encode
-from cometmq.remoting.pending import PendingCalls, Waiter
+from cometmq.remoting.pending import PendingCalls
 
 if TYPE_CHECKING:
     from cometmq.remoting.endpoint import Endpoint
@@ -46,8 +45,7 @@ HELD_CLOSED: Final = 8
 BULK_BYTES: Final = 16 * 1024
 PARTS_MAX: Final = 512
 
-# Deadlines closer together than this are looked at in one go.
-TIMER_STEP_SECONDS: Final = 0.01
+REASON_CHARS_MAX: Final = 300
 
 
 class Connection(asyncio.Protocol):
@@ -69,8 +67,6 @@ class Connection(asyncio.Protocol):
         "_out",
         "_pending",
         "_time",
-        "_timer",
-        "_timer_at",
         "_transport",
         "_writers_waiting",
         "close_reason",
@@ -112,9 +108,7 @@ class Connection(asyncio.Protocol):
         self._flush_scheduled = False
         self._drained: asyncio.Future[None] | None = None
         self._writers_waiting = 0
-        self._pending = PendingCalls(limits.calls_max)
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = math.inf
+        self._pending = PendingCalls(loop, limits.calls_max)
 
     @property
     def is_closed(self) -> bool:
@@ -146,12 +140,10 @@ class Connection(asyncio.Protocol):
             return
         out = self._out
         out += encode(command)
-        if command.body_parts is not None or len(command.body) >= BULK_BYTES:
+        is_bulky = command.body_parts is not None or len(command.body) >= BULK_BYTES
+        if is_bulky or len(out) >= PARTS_MAX:
             self._flush()
-        elif self._is_handling:
-            if len(out) >= PARTS_MAX:
-                self._flush()
-        elif not self._flush_scheduled:
+        elif not self._is_handling and not self._flush_scheduled:
             self._flush_scheduled = True
             self._loop.call_soon(self._flush)
 
@@ -172,34 +164,31 @@ class Connection(asyncio.Protocol):
             TooManyInFlight: the bound on unanswered calls is reached; nothing was sent.
         """
         deadline = self._time() + timeout
-        if self.congested_at is not None and not self.is_closed:
+        if self.congested_at is not None:
             await self.drained(timeout)
         if self.is_closed:
             raise ConnectionLost(f"connection to {self.peer} is closed: {self.close_reason}")
-        future: asyncio.Future[Command] = self._loop.create_future()
-        opaque = self._pending.add(Waiter(future, deadline, command.code))
+        opaque, future = self._pending.add(command.code, deadline)
         command.opaque = opaque
         try:
             self.send(command)
-            if deadline < self._timer_at:
-                self._set_timer(deadline)
             return await future
         finally:
             # Only a cancelled or unsendable call is still there; its reply will be dropped as unknown.
-            self._pending.take(opaque)
+            self._pending.forget(opaque)
 
     async def drained(self, timeout: float) -> None:
         """Return once the peer has taken enough of what was sent. Raises as ``call`` does."""
-        if not self.is_congested:
-            return
         if self._writers_waiting >= self._endpoint.limits.calls_max:
             raise TooManyInFlight(f"{self._writers_waiting} calls wait for {self.peer} to read")
-        if self._drained is None:
-            self._drained = self._loop.create_future()
         self._writers_waiting += 1
         try:
             async with asyncio.timeout(timeout):
-                await asyncio.shield(self._drained)
+                # Again and again: whoever woke up earlier may have filled the buffer by now.
+                while self.is_congested and not self.is_closed:
+                    if self._drained is None:
+                        self._drained = self._loop.create_future()
+                    await asyncio.shield(self._drained)
         except TimeoutError:
             raise CallTimedOut(
                 f"{self.peer} did not take {self.outgoing_bytes} unsent bytes in {timeout:g} s",
@@ -226,11 +215,13 @@ class Connection(asyncio.Protocol):
     def hold(self, why: int) -> None:
         """Stop reading until every reason is released."""
         self._held |= why
-        if not self._is_paused and not self._held & HELD_CLOSED:
+        if not self._is_paused and not self.is_closed and not self._transport.is_closing():
             self._is_paused = True
             self._transport.pause_reading()
 
     def release(self, why: int) -> None:
+        if not self._held & why:
+            return
         self._held &= ~why
         # Inside the handling loop the loop itself goes on.
         if not self._held and not self._is_handling:
@@ -274,6 +265,7 @@ class Connection(asyncio.Protocol):
         host, port = peername[0], peername[1]
         self.peer = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self.peer_host = pack_host(host, port)
+        self._pending.peer = self.peer
         logger.debug("connection opened peer=%s accepted=%s", self.peer, self.is_accepted)
         self._endpoint.opened(self)
 
@@ -281,7 +273,8 @@ class Connection(asyncio.Protocol):
         self.last_active = self._time()
         if self._held:
             # A transport may deliver once more after it was told to pause.
-            self._late.append(data)
+            if not self.is_closed:
+                self._late.append(data)
             return
         self._frames = self._decoder.feed(data)
         self._handle_frames()
@@ -301,12 +294,11 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         self._flush()
-        self._end("closed by the peer")
+        self._end(self._peer_left())
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if not self.is_closed:
-            self._end("closed by the peer" if exc is None else f"{type(exc).__name__}: {exc}")
+        self._end(self._peer_left() if exc is None else f"{type(exc).__name__}: {exc}")
         logger.debug("connection closed peer=%s reason=%s", self.peer, self.close_reason)
         self._endpoint.lost(self)
 
@@ -332,24 +324,24 @@ class Connection(asyncio.Protocol):
                     break
                 self._frames = self._decoder.feed(self._late.pop(0))
         except RemoteProtocolError as error:
-            logger.warning("connection refused peer=%s reason=%s", self.peer, error)
-            self.close(f"the peer broke the protocol: {error}")
+            # Cut short, because it may quote what the peer sent.
+            reason = str(error)[:REASON_CHARS_MAX]
+            logger.warning("connection closed peer=%s reason=%s", self.peer, reason)
+            self.close(f"the peer broke the protocol: {reason}")
         finally:
             self._is_handling = False
         if self._out:
             self._flush()
         if self._is_paused and not self._held:
             self._is_paused = False
-            self._transport.resume_reading()
+            if not self._transport.is_closing():
+                self._transport.resume_reading()
 
     def _take_reply(self, reply: Command) -> None:
-        waiter = self._pending.take(reply.opaque)
-        if waiter is None:
+        if not self._pending.answer(reply):
             logger.debug(
                 "reply dropped peer=%s opaque=%d code=%d", self.peer, reply.opaque, reply.code
             )
-        elif not waiter.future.done():
-            waiter.future.set_result(reply)
 
     def _flush(self) -> None:
         self._flush_scheduled = False
@@ -379,32 +371,13 @@ class Connection(asyncio.Protocol):
         self._frames = None
         self._late.clear()
         self._out.clear()
-        if self._timer is not None:
-            self._timer.cancel()
-        for waiter in self._pending.take_all():
-            if not waiter.future.done():
-                waiter.future.set_exception(
-                    ConnectionLost(f"connection to {self.peer} was lost: {reason}")
-                )
+        self._pending.fail_all(f"connection to {self.peer} was lost: {reason}")
         if self._drained is not None:
             self._drained.set_result(None)
             self._drained = None
 
-    def _set_timer(self, when: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_at = when
-        self._timer = self._loop.call_at(when, self._expire_calls)
-
-    def _expire_calls(self) -> None:
-        now = self._time()
-        self._timer = None
-        self._timer_at = math.inf
-        for waiter in self._pending.take_expired(now):
-            if not waiter.future.done():
-                waiter.future.set_exception(
-                    CallTimedOut(f"{self.peer} did not answer request {waiter.code}", sent=True)
-                )
-        earliest = self._pending.earliest_deadline()
-        if earliest is not None:
-            self._set_timer(max(earliest, now + TIMER_STEP_SECONDS))
+    def _peer_left(self) -> str:
+        unfinished_bytes = self._decoder.pending_bytes
+        if unfinished_bytes:
+            return f"closed by the peer {unfinished_bytes} bytes into a frame"
+        return "closed by the peer"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import cast
+from typing import Final, cast
 
 from cometmq.base.errors import LocalProtocolError, ProtocolError
 from cometmq.protocol.codes import ResponseCode
@@ -16,6 +16,9 @@ from cometmq.protocol.refusal import Refused
 from cometmq.remoting.connection import Connection
 
 logger = logging.getLogger("cometmq.remoting")
+
+# An error may quote what the peer sent, which may be long.
+REMARK_CHARS_MAX: Final = 1000
 
 Handler = Callable[[Connection, Command], Command | Awaitable[Command | None] | None]
 """Returns the reply; or None, to answer later with ``connection.send`` or never; or an awaitable of either."""
@@ -97,10 +100,14 @@ class Dispatcher:
             return command.reply(error.code, error.remark, ext=error.ext)
         if isinstance(error, ProtocolError):
             logger.debug(
-                "request refused peer=%s code=%d reason=%s", connection.peer, command.code, error
+                "request refused peer=%s code=%d reason=%.300s",
+                connection.peer,
+                command.code,
+                error,
             )
-            return command.reply(ResponseCode.SYSTEM_ERROR, str(error))
+            return command.reply(ResponseCode.SYSTEM_ERROR, str(error)[:REMARK_CHARS_MAX])
         logger.error(
             "handler failed peer=%s code=%d", connection.peer, command.code, exc_info=error
         )
-        return command.reply(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+        remark = f"{type(error).__name__}: {error}"
+        return command.reply(ResponseCode.SYSTEM_ERROR, remark[:REMARK_CHARS_MAX])

@@ -8,13 +8,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Final
 
 from cometmq.remoting.config import ConnectionLimits
 from cometmq.remoting.connection import HELD_HANDLERS, HELD_STOPPING, Connection
 from cometmq.remoting.dispatcher import Dispatcher
 
 logger = logging.getLogger("cometmq.remoting")
+
+# What was cancelled or aborted needs a few turns of the loop to be gone.
+ABORT_SECONDS: Final = 1.0
 
 OnClose = Callable[[Connection], None]
 
@@ -74,7 +77,8 @@ class Endpoint:
 
     async def stop(self, grace: float) -> None:
         """Let background requests end within ``grace`` seconds, send what is queued, close everything."""
-        deadline = asyncio.get_running_loop().time() + grace
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + grace
         self.quiesce()
         if self.handlers:
             await asyncio.wait(self.handlers, timeout=grace)
@@ -82,13 +86,13 @@ class Endpoint:
             task.cancel()
         if self.handlers:
             logger.warning("handlers cancelled count=%d grace=%gs", len(self.handlers), grace)
-            await asyncio.wait(self.handlers, timeout=1.0)
+            await asyncio.wait(self.handlers, timeout=ABORT_SECONDS)
         for connection in list(self.connections):
             connection.close("this side is stopping")
         await self._wait_none_left(deadline)
         for connection in list(self.connections):
             connection.abort("the peer did not take the last bytes in time")
-        await self._wait_none_left(None)
+        await self._wait_none_left(loop.time() + ABORT_SECONDS)
         if self._sweep_timer is not None:
             self._sweep_timer.cancel()
             self._sweep_timer = None
@@ -131,7 +135,7 @@ class Endpoint:
         if self.connections:
             self._schedule_sweep()
 
-    async def _wait_none_left(self, deadline: float | None) -> None:
+    async def _wait_none_left(self, deadline: float) -> None:
         if not self.connections:
             return
         self._none_left.clear()

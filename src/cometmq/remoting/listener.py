@@ -10,7 +10,8 @@ import asyncio
 import errno
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from cometmq.base.errors import RemotingError
 
@@ -20,6 +21,7 @@ logger = logging.getLogger("cometmq.remoting")
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _REST_SECONDS = 1.0
 _ACCEPTS_PER_TURN = 64
+_PORT_TRIES = 8
 
 
 class Listener:
@@ -123,41 +125,58 @@ async def bind(
     Raises:
         RemotingError: the name does not resolve, or the address cannot be had.
     """
-    loop = asyncio.get_running_loop()
     where = f"{host or '*'}:{port}"
     try:
-        infos = await loop.getaddrinfo(
+        infos = await asyncio.get_running_loop().getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
+        # IPv4 first: its port, when any will do, is the one that the others must have as well.
+        addresses = sorted({(info[0], info[4]) for info in infos})
+        buffers = (send_buffer_bytes, receive_buffer_bytes)
+        for _ in range(_PORT_TRIES):
+            try:
+                return _bind_all(addresses, port, backlog, buffers)
+            except OSError as error:
+                # A free IPv4 port may be taken on IPv6; another one will do.
+                if port or error.errno != errno.EADDRINUSE:
+                    raise
+        return _bind_all(addresses, port, backlog, buffers)
     except OSError as error:
-        raise RemotingError(f"cannot listen on {where}: {error.strerror or error}") from error
+        hint = "; is another server running there?" if error.errno == errno.EADDRINUSE else ""
+        raise RemotingError(f"cannot listen on {where}: {error.strerror or error}{hint}") from error
+
+
+def _bind_all(
+    addresses: Sequence[tuple[int, tuple[Any, ...]]],
+    port: int,
+    backlog: int,
+    buffers: tuple[int, int],
+) -> list[socket.socket]:
     sockets: list[socket.socket] = []
     try:
-        # IPv4 first: its port, when any will do, is the one that the others must have as well.
-        for family, address in sorted({(info[0], info[4]) for info in infos}):
+        for family, address in addresses:
             bound_port = port or (sockets[0].getsockname()[1] if sockets else 0)
             try:
                 sock = socket.socket(family, socket.SOCK_STREAM)
             except OSError:
-                # The machine knows the address family but does not have it.
+                # The kernel does without this family, though the resolver names it.
                 continue
             sockets.append(sock)
-            _prepare(sock, family, send_buffer_bytes, receive_buffer_bytes)
+            _prepare(sock, family, *buffers)
             try:
                 sock.bind((address[0], bound_port, *address[2:]))
             except OSError as error:
-                if error.errno != errno.EADDRNOTAVAIL or len(infos) == 1:
+                if error.errno != errno.EADDRNOTAVAIL or len(addresses) == 1:
                     raise
                 sockets.pop().close()
                 continue
             sock.listen(backlog)
         if not sockets:
-            raise RemotingError(f"cannot listen on {where}: no such address on this machine")
-    except OSError as error:
+            raise OSError(errno.EADDRNOTAVAIL, "no such address on this machine")
+    except OSError:
         for sock in sockets:
             sock.close()
-        hint = "; is another server running there?" if error.errno == errno.EADDRINUSE else ""
-        raise RemotingError(f"cannot listen on {where}: {error.strerror}{hint}") from error
+        raise
     return sockets
 
 

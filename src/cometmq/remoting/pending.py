@@ -1,53 +1,65 @@
-"""Our own calls that wait for a reply: opaque -> waiter, with deadlines. Decides only; the connection has the timer.
+"""Our own calls that wait for a reply: opaque -> waiter, with deadlines.
 
-A call that is answered in time, the normal case, costs one dict entry and no timer: the connection keeps a single timer
-for the earliest deadline it knows, and what that timer finds answered already is simply gone.
+A call that is answered in time, the normal case, costs one entry and no timer of its own: there is a single timer for
+the earliest deadline known when it was set, and calls that are answered by the time it fires are simply no longer here.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Final, NamedTuple
 
-from cometmq.base.errors import TooManyInFlight
+from cometmq.base.errors import CallTimedOut, ConnectionLost, TooManyInFlight
 from cometmq.protocol.command import Command
 
 OPAQUE_MAX: Final = (1 << 31) - 1
 
+# Deadlines closer together than this are looked at in one go.
+TIMER_STEP_SECONDS: Final = 0.01
 
-class Waiter(NamedTuple):
+
+class _Waiter(NamedTuple):
     future: asyncio.Future[Command]
     deadline: float
     code: int
 
 
 class PendingCalls:
-    """The unanswered calls of one connection. Not thread-safe."""
+    """The unanswered calls of one connection. Belongs to the event loop's thread."""
 
-    __slots__ = ("_calls_max", "_opaque", "_waiters")
+    __slots__ = ("_calls_max", "_loop", "_opaque", "_timer", "_timer_at", "_waiters", "peer")
 
-    def __init__(self, calls_max: int, *, first_opaque: int = 0) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, calls_max: int, *, first_opaque: int = 0
+    ) -> None:
+        self.peer = "unconnected"
+        self._loop = loop
         self._calls_max = calls_max
         self._opaque = first_opaque
-        self._waiters: dict[int, Waiter] = {}
+        self._waiters: dict[int, _Waiter] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = math.inf
 
     def __len__(self) -> int:
         return len(self._waiters)
 
-    def add(self, waiter: Waiter) -> int:
-        """The opaque under which the reply will come.
+    def add(self, code: int, deadline: float) -> tuple[int, asyncio.Future[Command]]:
+        """The opaque for a new call, and the future of its reply, which fails with CallTimedOut at the deadline.
 
         Raises:
             TooManyInFlight: the bound is reached; the call must not be sent.
         """
-        waiters = self._waiters
-        if len(waiters) >= self._calls_max:
+        if len(self._waiters) >= self._calls_max:
             raise TooManyInFlight(
-                f"{len(waiters)} calls unanswered; the bound is {self._calls_max}"
+                f"{len(self._waiters)} calls to {self.peer} are unanswered, which is the bound"
             )
         opaque = self.number()
-        waiters[opaque] = waiter
-        return opaque
+        future: asyncio.Future[Command] = self._loop.create_future()
+        self._waiters[opaque] = _Waiter(future, deadline, code)
+        if deadline < self._timer_at:
+            self._set_timer(deadline)
+        return opaque, future
 
     def number(self) -> int:
         """The next free opaque. After two billion they start again; one that is still waited for is passed over."""
@@ -57,19 +69,52 @@ class PendingCalls:
         self._opaque = (opaque + 1) & OPAQUE_MAX
         return opaque
 
-    def take(self, opaque: int) -> Waiter | None:
-        """Whoever waits for this opaque, who then waits no longer."""
-        return self._waiters.pop(opaque, None)
+    def answer(self, reply: Command) -> bool:
+        """Give a reply to whoever waits for it; False when nobody does (any more)."""
+        waiter = self._waiters.pop(reply.opaque, None)
+        if waiter is None:
+            return False
+        if not waiter.future.done():
+            waiter.future.set_result(reply)
+        return True
 
-    def take_expired(self, now: float) -> list[Waiter]:
-        """All whose deadline has passed."""
-        expired = [opaque for opaque, waiter in self._waiters.items() if waiter.deadline <= now]
-        return [self._waiters.pop(opaque) for opaque in expired]
+    def forget(self, opaque: int) -> None:
+        """The caller no longer waits."""
+        self._waiters.pop(opaque, None)
 
-    def take_all(self) -> list[Waiter]:
+    def fail_all(self, reason: str) -> None:
+        """End every call with ConnectionLost."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._timer_at = math.inf
         waiters = list(self._waiters.values())
         self._waiters.clear()
-        return waiters
+        for waiter in waiters:
+            if not waiter.future.done():
+                waiter.future.set_exception(ConnectionLost(reason))
 
-    def earliest_deadline(self) -> float | None:
-        return min((waiter.deadline for waiter in self._waiters.values()), default=None)
+    def _set_timer(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = when
+        self._timer = self._loop.call_at(when, self._expire)
+
+    def _expire(self) -> None:
+        now = self._loop.time()
+        self._timer = None
+        self._timer_at = math.inf
+        # A loop may fire a timer a little early; up to one step counts as on time.
+        due = now + TIMER_STEP_SECONDS / 2
+        expired = [opaque for opaque, waiter in self._waiters.items() if waiter.deadline <= due]
+        for opaque in expired:
+            waiter = self._waiters.pop(opaque)
+            if not waiter.future.done():
+                waiter.future.set_exception(
+                    CallTimedOut(
+                        f"{self.peer} did not answer request {waiter.code} in time", sent=True
+                    )
+                )
+        if self._waiters:
+            earliest = min(waiter.deadline for waiter in self._waiters.values())
+            self._set_timer(max(earliest, now + TIMER_STEP_SECONDS))

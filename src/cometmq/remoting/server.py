@@ -113,22 +113,22 @@ class RemotingServer:
         if peers >= self._config.connections_max:
             sock.close()
             self._log_refusal()
-        elif self._ssl is not None:
-            self._first_bytes.watch(sock)
         else:
-            self._open(sock, None)
+            self._first_bytes.watch(sock)
 
     def _first_byte_arrived(self, sock: socket.socket, first: bytes) -> None:
-        if first == _TLS_HANDSHAKE:
-            self._open(sock, self._ssl)
-        elif self._is_plain_allowed:
-            self._open(sock, None)
+        # No plain frame starts with this byte: it would be longer than 352 MiB.
+        is_tls = first == _TLS_HANDSHAKE
+        if is_tls and self._ssl is None:
+            self._refuse(sock, "TLS, but no tls.server.certPath is set or tls.server.mode=disabled")
+        elif not is_tls and not self._is_plain_allowed:
+            self._refuse(sock, "plain text, but tls.server.mode=enforcing")
         else:
-            logger.warning(
-                "connection refused peer=%s reason=plain text where tls.server.mode is enforcing",
-                _peer_text(sock),
-            )
-            sock.close()
+            self._open(sock, self._ssl if is_tls else None)
+
+    def _refuse(self, sock: socket.socket, reason: str) -> None:
+        logger.warning("connection refused peer=%s reason=%s", _peer_text(sock), reason)
+        sock.close()
 
     def _open(self, sock: socket.socket, context: ssl.SSLContext | None) -> None:
         task = asyncio.get_running_loop().create_task(self._make_connection(sock, context))
