@@ -1,0 +1,48 @@
+"""Bodies about who is connected: replies of 203, 204 and 328."""
+
+from __future__ import annotations
+
+import msgspec
+
+from cometmq.model.ids import Int32, Int64
+from cometmq.model.subscription import SubscriptionData
+from cometmq.protocol.json_body import JsonBody
+
+
+class ClientConnection(JsonBody):
+    client_id: str
+    client_addr: str
+    language: str | None = None
+    version: Int32 = 0
+
+
+class ConsumerConnection(JsonBody):
+    """Reply of 203. The modes are names of the enums in ``model.consumption``."""
+
+    connection_set: list[ClientConnection] = msgspec.field(default_factory=list)
+    subscription_table: dict[str, SubscriptionData] = msgspec.field(default_factory=dict)
+    consume_type: str | None = None
+    message_model: str | None = None
+    consume_from_where: str | None = None
+
+
+class ProducerConnection(JsonBody):
+    """Reply of 204."""
+
+    connection_set: list[ClientConnection] = msgspec.field(default_factory=list)
+
+
+class ProducerInfo(JsonBody):
+    """``remote_ip`` is printed as Java prints a socket address: ``/ip:port``."""
+
+    client_id: str
+    remote_ip: str = msgspec.field(name="remoteIP")
+    language: str | None = None
+    version: Int32 = 0
+    last_update_timestamp: Int64 = 0
+
+
+class ProducerTable(JsonBody):
+    """Reply of 328: producers by group."""
+
+    data: dict[str, list[ProducerInfo]] = msgspec.field(default_factory=dict)
