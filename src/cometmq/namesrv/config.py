@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from cometmq.base.errors import ConfigError
 from cometmq.base.settings import (
     load,
-    parse_properties,
     render,
     rows,
     setting,
@@ -18,8 +17,6 @@ from cometmq.base.settings import (
 )
 from cometmq.model.address import split_address, split_addresses
 from cometmq.namesrv.known_keys import WITHOUT_EFFECT
-from cometmq.protocol.codes import ResponseCode
-from cometmq.protocol.refusal import Refused
 from cometmq.remoting.config import RemotingServerConfig
 
 
@@ -113,6 +110,11 @@ class NamesrvConfig:
     wait_seconds: int = setting(
         "waitSecondsForService", "How long that while is.", default=45, low=0, live=True
     )
+    tls_path: str = setting(
+        "tls.config.file",
+        "Properties file with the tls.* settings; empty: plain text only.",
+        default="",
+    )
     address_service: AddressServiceConfig = field(default_factory=AddressServiceConfig)
     remoting: RemotingServerConfig = field(default_factory=RemotingServerConfig)
 
@@ -147,50 +149,6 @@ def load_namesrv_config(
     return config, [key for key in values if key not in known]
 
 
-def update_namesrv_config(
-    config: NamesrvConfig, values: Mapping[str, str]
-) -> tuple[NamesrvConfig, list[str]]:
-    """The configuration after a change over the network: only rows that may change while running.
-
-    Raises:
-        Refused: another row, an unknown key or a bad value; nothing of the request counts.
-    """
-    for row in rows(NamesrvConfig):
-        if row.key in values and not row.live:
-            raise Refused(
-                ResponseCode.NO_PERMISSION,
-                f"Can not update config in black list: {row.key} takes a restart with a changed file",
-            )
-    try:
-        return load_namesrv_config(values, base=config)
-    except ConfigError as error:
-        raise Refused(ResponseCode.SYSTEM_ERROR, str(error)) from None
-
-
 def texts(config: NamesrvConfig) -> dict[str, str]:
     """All settings as texts by key."""
     return {row.key: render(value_of(config, row)) for row in rows(NamesrvConfig)}
-
-
-def edit_properties(text: str, values: Mapping[str, str]) -> str:
-    """The text of a properties file with ``values`` set; comments and all other lines stay as they are."""
-    left = dict(values)
-    out: list[str] = []
-    group = ""
-    for line in text.splitlines(keepends=True):
-        group += line
-        bare = group.rstrip("\r\n")
-        if (len(bare) - len(bare.rstrip("\\"))) % 2 == 1 and bare.lstrip()[:1] not in ("#", "!"):
-            continue
-        key = next(iter(parse_properties(group)), None)
-        if key in values:
-            if key in left:
-                out.append(f"{key}={left.pop(key)}\n")
-        else:
-            out.append(group)
-        group = ""
-    out.append(group)
-    result = "".join(out)
-    if left and result and not result.endswith("\n"):
-        result += "\n"
-    return result + "".join(f"{key}={value}\n" for key, value in left.items())

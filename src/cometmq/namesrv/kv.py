@@ -32,7 +32,7 @@ class _FileContent(msgspec.Struct, rename="camel"):
     config_table: Table | None = None
 
 
-class KvConfig:
+class KVConfig:
     """Values by namespace and key. With an empty path nothing is kept beyond the process."""
 
     def __init__(self, path: str, files: Files) -> None:

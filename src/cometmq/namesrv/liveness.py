@@ -5,7 +5,7 @@ Pure: the caller brings the time, in seconds that never go back. Used by ``route
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -13,6 +13,12 @@ from cometmq.model.topic import DataVersion
 
 SILENCE_SECONDS: Final = 120.0
 _SILENCE_SECONDS_MAX: Final = 24 * 3600.0
+
+
+class Closable(Protocol):
+    """As much of a connection as is needed here."""
+
+    def close(self, reason: str) -> None: ...
 
 
 class LiveBroker(msgspec.Struct, kw_only=True):
@@ -24,7 +30,7 @@ class LiveBroker(msgspec.Struct, kw_only=True):
     address: str
     ha_address: str
     version: DataVersion
-    connection: object
+    connection: Closable | None
     seen_at: float
     silence_seconds: float = SILENCE_SECONDS
 

@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from cometmq.model.flags import READ_WRITE, Perm, TopicFlag
+from cometmq.model.flags import READ_WRITE, Perm
 from cometmq.model.ids import MASTER_ID
 from cometmq.model.route import BrokerData, QueueData, TopicRoute
 from cometmq.model.topic import DataVersion
@@ -177,9 +177,6 @@ class RouteTable:
                 for q in queues.values()
             )
         ]
-
-    def unit_topics(self) -> list[str]:
-        return self.topics_with_flags(TopicFlag.UNIT)
 
     def wipe_write_perm(self, broker_name: str) -> int:
         """Take the write bit from all the broker's topics until it registers a new version; how many those are."""

@@ -1,0 +1,110 @@
+"""``mqshutdown namesrv|broker``: finds the servers of this user, asks them to stop and waits until they have.
+
+Servers are found by their command line in ``/proc``, so it does not matter who started them or from where. A process
+is held by a descriptor (pidfd) from the moment it is found: a number that is reused meanwhile is never signalled.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePath
+from typing import NamedTuple
+
+import click
+
+_COMMANDS = {"namesrv": "mqnamesrv", "broker": "mqbroker"}
+_NOUNS = {"namesrv": "name server", "broker": "broker"}
+
+
+class Server(NamedTuple):
+    pid: int
+    pidfd: int
+    command: str
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("kind", type=click.Choice(list(_COMMANDS)))
+@click.option(
+    "--timeout", default=60.0, show_default=True, help="Seconds to wait for each to have stopped."
+)
+def main(kind: str, timeout: float) -> None:
+    """Stop the name servers or the brokers of this user on this machine."""
+    servers = list(find(kind))
+    if not servers:
+        raise click.ClickException(f"no {_NOUNS[kind]} of this user is running on this machine")
+    for server in servers:
+        try:
+            signal.pidfd_send_signal(server.pidfd, signal.SIGTERM)
+        except ProcessLookupError:
+            pass  # It ended by itself meanwhile, which the wait below will see.
+        click.echo(f"asked {_NOUNS[kind]} {server.pid} to stop: {server.command}")
+    deadline = time.monotonic() + timeout
+    stuck = [server for server in servers if not _has_ended(server, deadline)]
+    for server in servers:
+        if server not in stuck:
+            click.echo(f"{_NOUNS[kind]} {server.pid} has stopped")
+    if stuck:
+        numbers = " ".join(str(server.pid) for server in stuck)
+        raise click.ClickException(
+            f"still running after {timeout:g} s: {numbers}. Look into the log; kill -9 is safe for the"
+            " data of acknowledged messages, but the next start takes longer"
+        )
+
+
+def find(kind: str, proc: Path = Path("/proc")) -> Iterator[Server]:
+    """The running servers of a kind that belong to this user; the caller owns their descriptors."""
+    for entry in proc.iterdir():
+        if not entry.name.isdecimal() or int(entry.name) == os.getpid():
+            continue
+        try:
+            pidfd = os.pidfd_open(int(entry.name))
+        except OSError:
+            continue
+        try:
+            # Read after the descriptor is held: what is read now belongs to what will be signalled.
+            words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
+            is_own = entry.stat().st_uid == os.getuid()
+        except OSError:
+            words, is_own = [], False
+        if is_own and is_server(words, kind):
+            yield Server(int(entry.name), pidfd, " ".join(words))
+        else:
+            os.close(pidfd)
+
+
+def is_server(words: Sequence[str], kind: str) -> bool:
+    """Whether a command line is that of such a server, run as a command or by a Python interpreter.
+
+    ``grep mqnamesrv`` or an editor with the file open is none.
+    """
+    if not words:
+        return False
+    if PurePath(words[0]).name == _COMMANDS[kind]:
+        return True
+    if not PurePath(words[0]).name.startswith("python"):
+        return False
+    rest = list(words[1:])
+    while rest and rest[0].startswith("-") and rest[0] != "-m":
+        # These two take their value as the next word.
+        del rest[: 2 if rest[0] in ("-X", "-W") else 1]
+    if rest[:1] == ["-m"]:
+        return rest[1:2] in ([f"cometmq.{kind}"], [f"cometmq.{kind}.__main__"])
+    script = PurePath(rest[0]) if rest else PurePath()
+    return script.name == _COMMANDS[kind] or script.parts[-3:] == ("cometmq", kind, "__main__.py")
+
+
+def _has_ended(server: Server, deadline: float) -> bool:
+    """Wait for the end; a pidfd becomes readable with it, whether or not a parent has taken notice."""
+    poll = select.poll()
+    poll.register(server.pidfd, select.POLLIN)
+    has_ended = bool(poll.poll(max(deadline - time.monotonic(), 0) * 1000))
+    os.close(server.pidfd)
+    return has_ended
+
+
+if __name__ == "__main__":
+    main()
