@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from cometmq.model.flags import Perm
 from cometmq.model.group import SubscriptionGroupConfig
 from cometmq.store.meta.config_table import ConfigTable
+
+_FORBIDDEN_KEY = "forbiddenTable"
 
 
 class GroupTable(ConfigTable[SubscriptionGroupConfig]):
@@ -11,6 +14,29 @@ class GroupTable(ConfigTable[SubscriptionGroupConfig]):
     TABLE_KEY = "subscriptionGroupTable"
     NAME_KEY = "groupName"
     ENTRY_CLASS = SubscriptionGroupConfig
+
+    def forbidden(self) -> dict[str, dict[str, int]]:
+        """What groups must not do, as permission bits by group and topic (RocketMQ 5)."""
+        table = self._other_content.get(_FORBIDDEN_KEY)
+        return table if isinstance(table, dict) else {}
+
+    def is_readable(self, group: str, topic: str) -> bool:
+        """Whether the group may read the topic; True unless somebody forbade it."""
+        return not self.forbidden().get(group, {}).get(topic, 0) & Perm.READ
+
+    def set_readable(self, group: str, topic: str, readable: bool) -> None:
+        """Forbid or allow reading, and save. Raises DiskFull as ``put`` does."""
+        table = {name: dict(topics) for name, topics in self.forbidden().items()}
+        bits = table.get(group, {}).get(topic, 0)
+        bits = bits & ~Perm.READ if readable else bits | Perm.READ
+        if bits:
+            table.setdefault(group, {})[topic] = int(bits)
+        elif group in table:
+            table[group].pop(topic, None)
+            if not table[group]:
+                del table[group]
+        self._other_content[_FORBIDDEN_KEY] = table
+        self._changed(save=True)
 
     def _name(self, config: SubscriptionGroupConfig) -> str:
         return config.group_name

@@ -1,0 +1,193 @@
+"""Moving a group's offsets, and asking its clients for theirs: requests 222 and 223.
+
+The position that counts is the one in the client's memory, so a reset is pushed to every client of the group; they
+commit it themselves. Without a client online nothing changes here, and tools fall back to committing by themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Final
+
+from cometmq.store.message_store import MessageStore
+
+from cometmq.base.errors import ProtocolError, RemotingError
+from cometmq.broker.client_registry import Client, ClientRegistry
+from cometmq.broker.processors.admin.common import NOT_SET
+from cometmq.model.message_queue import MessageQueue
+from cometmq.model.topic import TopicConfig
+from cometmq.protocol.bodies.offsets import (
+    ConsumerStatus,
+    QueueOffset,
+    ResetOffsets,
+    ResetOffsetsForC,
+)
+from cometmq.protocol.codes import RequestCode, ResponseCode
+from cometmq.protocol.command import Command
+from cometmq.protocol.fields import decode_fields, encode_fields
+from cometmq.protocol.headers.admin import GetConsumerStatusHeader, ResetOffsetHeader
+from cometmq.protocol.refusal import Refused
+from cometmq.remoting.connection import Connection
+from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.store.meta.offsets import OffsetTable
+from cometmq.store.meta.topics import TopicTable
+
+log = logging.getLogger("cometmq.broker")
+
+CALL_SECONDS: Final = 5.0
+CALLS_AT_ONCE: Final = 64
+TO_THE_END: Final = -1
+
+
+class ResetOffsetAdmin:
+    def __init__(
+        self,
+        *,
+        broker_name: str,
+        topics: TopicTable,
+        offsets: OffsetTable,
+        clients: ClientRegistry,
+        store: MessageStore,
+    ) -> None:
+        self._broker_name = broker_name
+        self._topics = topics
+        self._offsets = offsets
+        self._clients = clients
+        self._store = store
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        dispatcher.add(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, self.reset)
+        dispatcher.add(RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, self.status)
+
+    def reset(self, connection: Connection, command: Command) -> Command:
+        header = decode_fields(ResetOffsetHeader, command.ext)
+        config = self._topics.get(header.topic)
+        if config is None:
+            raise _refused(
+                f"[reset-offset] reset offset failed, no topic in this broker. topic={header.topic}"
+            )
+        table = {
+            MessageQueue(self._broker_name, queue_id, header.topic): self._target(header, queue_id)
+            for queue_id in _queue_ids(header, config)
+        }
+        clients = self._online(header.group)
+        if not clients:
+            raise Refused(
+                ResponseCode.CONSUMER_NOT_ONLINE,
+                f"Consumer not online, so can not reset offset. Group: {header.group} "
+                f"Topic: {header.topic} Timestamp: {header.timestamp}",
+            )
+        for client in clients:
+            client.connection.oneway(_push(header, table, is_c=command.language == "CPP"))
+        log.info(
+            "offsets reset group=%s topic=%s timestamp=%d clients=%d by=%s",
+            header.group,
+            header.topic,
+            header.timestamp,
+            len(clients),
+            connection.peer,
+        )
+        return command.reply(remark=NOT_SET, body=ResetOffsets(offset_table=table).encode())
+
+    def status(self, connection: Connection, command: Command) -> Awaitable[Command]:
+        header = decode_fields(GetConsumerStatusHeader, command.ext)
+        clients = self._online(header.group)
+        if not clients:
+            raise Refused(
+                ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{header.group}] not online"
+            )
+        # Despite its name the field holds a client id.
+        wanted = [
+            client for client in clients if header.client_addr in (None, "", client.client_id)
+        ]
+        return self._collect(command, header, wanted)
+
+    async def _collect(
+        self, command: Command, header: GetConsumerStatusHeader, clients: Sequence[Client]
+    ) -> Command:
+        body = ConsumerStatus()
+        for start in range(0, len(clients), CALLS_AT_ONCE):
+            some = clients[start : start + CALLS_AT_ONCE]
+            answers = await asyncio.gather(*(_ask(client, header) for client in some))
+            for client, table in zip(some, answers, strict=True):
+                if table is not None:
+                    body.consumer_table[client.client_id] = table
+        return command.reply(remark=NOT_SET, body=body.encode())
+
+    def _online(self, group: str) -> list[Client]:
+        entry = self._clients.consumer_group(group)
+        return [] if entry is None else list(entry.clients.values())
+
+    def _target(self, header: ResetOffsetHeader, queue_id: int) -> int:
+        """Where a queue's consumer is to go on."""
+        topic, store = header.topic, self._store
+        current = self._offsets.query(header.group, topic, queue_id)
+        if current < 0:
+            raise _refused(f"THe consumer group <{header.group}> not exist")
+        if header.offset is not None and header.offset >= 0:
+            low, high = store.min_offset(topic, queue_id), store.max_offset(topic, queue_id) + 1
+            if not low <= header.offset <= high:
+                raise _refused(
+                    f"offset {header.offset} of queue {queue_id} is not within {low} and {high}"
+                )
+            return header.offset
+        if header.timestamp == TO_THE_END:
+            found = store.max_offset(topic, queue_id)
+        else:
+            found = store.offset_by_time(topic, queue_id, header.timestamp)
+        found = max(found, 0)
+        return found if header.is_force or found < current else current
+
+
+def _queue_ids(header: ResetOffsetHeader, config: TopicConfig) -> Sequence[int]:
+    if header.queue_id is None or header.queue_id < 0:
+        return range(config.write_queue_nums)
+    if header.queue_id >= config.queue_count:
+        raise _refused(f"topic {header.topic} has no queue {header.queue_id}")
+    return [header.queue_id]
+
+
+def _push(header: ResetOffsetHeader, table: Mapping[MessageQueue, int], *, is_c: bool) -> Command:
+    # RocketMQ 4.9 says false here whatever it was asked; the decision is in the offsets already.
+    told = ResetOffsetHeader(topic=header.topic, group=header.group, timestamp=header.timestamp)
+    body: ResetOffsets | ResetOffsetsForC
+    if is_c:
+        body = ResetOffsetsForC(
+            offset_table=[
+                QueueOffset(
+                    broker_name=queue.broker_name,
+                    queue_id=queue.queue_id,
+                    topic=queue.topic,
+                    offset=offset,
+                )
+                for queue, offset in table.items()
+            ]
+        )
+    else:
+        body = ResetOffsets(offset_table=dict(table))
+    return Command(
+        code=RequestCode.RESET_CONSUMER_CLIENT_OFFSET,
+        ext=encode_fields(told),
+        body=body.encode(),
+    )
+
+
+async def _ask(client: Client, header: GetConsumerStatusHeader) -> dict[MessageQueue, int] | None:
+    """One client's own offsets; None when it does not say."""
+    question = GetConsumerStatusHeader(topic=header.topic, group=header.group)
+    request = Command(code=RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, ext=encode_fields(question))
+    try:
+        reply = await client.connection.call(request, CALL_SECONDS)
+        if reply.code == ResponseCode.SUCCESS:
+            return ConsumerStatus.decode(reply.body).message_queue_table
+        reason = reply.remark or f"code {reply.code}"
+    except (RemotingError, ProtocolError) as error:
+        reason = str(error)
+    log.warning("client status missing client=%s reason=%s", client.client_id, reason)
+    return None
+
+
+def _refused(text: str) -> Refused:
+    return Refused(ResponseCode.SYSTEM_ERROR, text)
