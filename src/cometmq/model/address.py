@@ -12,9 +12,12 @@ from cometmq.base.errors import UsageError
 def pack_host(ip: str, port: int) -> bytes:
     """8 bytes for IPv4, 20 for IPv6."""
     try:
-        return ipaddress.ip_address(ip.split("%")[0]).packed + port.to_bytes(4, "big")
+        address = ipaddress.ip_address(ip.split("%")[0])
     except ValueError:
         raise UsageError(f"expected an IP address, got {ip!r}") from None
+    # A socket that serves both families shows an IPv4 peer as ::ffff:1.2.3.4; Java stores such a host as IPv4.
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).packed + port.to_bytes(4, "big")
 
 
 def unpack_host(packed: bytes) -> tuple[str, int]:

@@ -23,6 +23,11 @@ VERSION: Final = 409
 Body = bytes | memoryview
 
 
+def encodable(text: str) -> str:
+    """The text with a question mark for each half character, which UTF-8 cannot carry."""
+    return text.encode("utf-8", "replace").decode()
+
+
 class Command(msgspec.Struct):
     """One frame's content. ``ext`` holds the custom header as texts by wire name.
 

@@ -6,8 +6,9 @@ Decoding converts the ext map in C (text to int, to bool); encoding writes what 
 
 from __future__ import annotations
 
-import types
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+import re
+from functools import lru_cache
+from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 import msgspec
 
@@ -15,6 +16,9 @@ from cometmq.base.errors import RemoteProtocolError
 from cometmq.model.ids import Int32, Int64
 
 __all__ = ["Header", "Int32", "Int64", "decode_fields", "encode_fields", "wire"]
+
+_JAVA_INTEGER = re.compile(r"[+-]?[0-9]+\Z")
+_INTEGER_CHARS_MAX: Final = 32
 
 
 class Header(msgspec.Struct, kw_only=True, rename="camel"):
@@ -38,7 +42,7 @@ def decode_fields(header_class: type[H], ext: dict[str, str] | None) -> H:
     try:
         return msgspec.convert(ext or {}, header_class, strict=False)
     except msgspec.ValidationError as first:
-        repaired = _java_booleans(header_class, ext or {})
+        repaired = _as_java_reads(header_class, ext or {})
         try:
             return msgspec.convert(repaired, header_class, strict=False)
         except msgspec.ValidationError:
@@ -48,10 +52,9 @@ def decode_fields(header_class: type[H], ext: dict[str, str] | None) -> H:
 def encode_fields(header: Header) -> dict[str, str]:
     """The ext map of a header. None is left out, booleans are ``true``/``false``."""
     ext: dict[str, str] = {}
-    for attribute, key in zip(
-        header.__struct_fields__, header.__struct_encode_fields__, strict=True
+    for key, value in zip(
+        header.__struct_encode_fields__, msgspec.structs.astuple(header), strict=True
     ):
-        value = getattr(header, attribute)
         if value is None:
             continue
         if value is True:
@@ -63,19 +66,27 @@ def encode_fields(header: Header) -> dict[str, str]:
     return ext
 
 
-def _java_booleans(header_class: type[Header], ext: dict[str, str]) -> dict[str, Any]:
-    """Java reads any text but ``true`` as false; msgspec refuses it, so such fields are settled here."""
-    hints = get_type_hints(header_class)
+def _as_java_reads(header_class: type[Header], ext: dict[str, str]) -> dict[str, Any]:
+    """Settles what Java accepts and msgspec does not: any text as a boolean, ``+5`` and ``007`` as integers."""
     repaired: dict[str, Any] = dict(ext)
-    for attribute, key in zip(
-        header_class.__struct_fields__, header_class.__struct_encode_fields__, strict=True
-    ):
-        if key in repaired and _is_bool(hints[attribute]):
-            repaired[key] = repaired[key].lower() == "true"
+    for key, kinds in _kinds(header_class).items():
+        text = repaired.get(key)
+        if text is None:
+            continue
+        if bool in kinds:
+            repaired[key] = text.lower() == "true"
+        elif int in kinds and len(text) <= _INTEGER_CHARS_MAX and _JAVA_INTEGER.match(text):
+            repaired[key] = int(text)
     return repaired
 
 
-def _is_bool(hint: Any) -> bool:
-    if get_origin(hint) in (Union, types.UnionType):
-        return bool in get_args(hint)
-    return hint is bool
+@lru_cache(maxsize=1024)
+def _kinds(header_class: type[Header]) -> dict[str, tuple[Any, ...]]:
+    """The plain types of each field, by wire key."""
+    hints = get_type_hints(header_class)
+    return {
+        key: get_args(hints[attribute]) or (hints[attribute],)
+        for attribute, key in zip(
+            header_class.__struct_fields__, header_class.__struct_encode_fields__, strict=True
+        )
+    }

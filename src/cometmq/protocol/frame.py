@@ -52,7 +52,7 @@ class FrameDecoder:
                 return
             data = bytes(pending)
             pending.clear()
-        at = 0
+        at = frame_end = 0
         end = len(data)
         view = memoryview(data)
         while end - at >= _PREFIX_BYTES:
@@ -81,10 +81,9 @@ class FrameDecoder:
             at = frame_end
         if at < end:
             pending += view[at:]
-            if len(pending) >= 4:
-                self._wanted_bytes = 4 + int.from_bytes(pending[:4], "big", signed=True)
-            else:
-                self._wanted_bytes = _PREFIX_BYTES
+            # A length counts only once it was checked above, which takes the whole prefix: before that, a hostile
+            # one would make us wait for, and keep, two gigabytes.
+            self._wanted_bytes = frame_end - at if end - at >= _PREFIX_BYTES else _PREFIX_BYTES
 
 
 def encode(command: Command) -> list[Body]:

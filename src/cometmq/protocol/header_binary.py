@@ -10,7 +10,7 @@ import struct
 
 from cometmq.base.errors import LocalProtocolError, RemoteProtocolError
 from cometmq.protocol.codes import LanguageCode
-from cometmq.protocol.command import BINARY, Body, Command
+from cometmq.protocol.command import BINARY, Body, Command, encodable
 
 # code, language, version, opaque, flag, remark length
 _HEAD = struct.Struct(">hbhiii")
@@ -22,12 +22,25 @@ _LANGUAGE_NUMBERS = {member.name: member.value for member in LanguageCode}
 
 
 def encode_header(command: Command) -> bytes:
-    """Raises LocalProtocolError for a code above 32767 (the POP family), which this encoding cannot carry."""
+    """Raises LocalProtocolError for what this encoding cannot carry, such as a code above 32767 (the POP family)."""
     if not -32768 <= command.code <= 32767:
         raise LocalProtocolError(f"code {command.code} does not fit the binary header; use JSON")
-    remark = command.remark.encode() if command.remark else b""
+    remark, ext = command.remark or "", command.ext or {}
+    try:
+        try:
+            return _encode(command, remark, ext)
+        except UnicodeEncodeError:
+            pass
+        cleaned = {encodable(key): encodable(value) for key, value in ext.items()}
+        return _encode(command, encodable(remark), cleaned)
+    except struct.error as error:
+        raise LocalProtocolError(f"does not fit the binary header: {error}") from None
+
+
+def _encode(command: Command, remark: str, ext: dict[str, str]) -> bytes:
+    remark_bytes = remark.encode()
     parts: list[bytes] = []
-    for name, value in (command.ext or {}).items():
+    for name, value in ext.items():
         key_bytes, value_bytes = name.encode(), value.encode()
         parts += (
             _SHORT.pack(len(key_bytes)),
@@ -35,16 +48,16 @@ def encode_header(command: Command) -> bytes:
             _INT.pack(len(value_bytes)),
             value_bytes,
         )
-    ext = b"".join(parts)
+    entries = b"".join(parts)
     head = _HEAD.pack(
         command.code,
         _LANGUAGE_NUMBERS.get(command.language, LanguageCode.OTHER.value),
         command.version,
         command.opaque,
         command.flag,
-        len(remark),
+        len(remark_bytes),
     )
-    return b"".join((head, remark, _INT.pack(len(ext)), ext))
+    return b"".join((head, remark_bytes, _INT.pack(len(entries)), entries))
 
 
 def decode_header(header: bytes | memoryview, body: Body) -> Command:
@@ -62,24 +75,7 @@ def decode_header(header: bytes | memoryview, body: Body) -> Command:
         at += 4
         if not 0 <= ext_bytes <= end - at:
             raise RemoteProtocolError(f"ext fields of {ext_bytes} bytes in a header of {end}")
-        ext: dict[str, str] | None = {} if ext_bytes else None
-        ext_end = at + ext_bytes
-        while at < ext_end:
-            (key_bytes,) = _SHORT.unpack_from(data, at)
-            at += 2
-            if not 0 <= key_bytes <= ext_end - at - 4:
-                raise RemoteProtocolError(f"ext key of {key_bytes} bytes")
-            key = data[at : at + key_bytes].decode()
-            at += key_bytes
-            (value_bytes,) = _INT.unpack_from(data, at)
-            at += 4
-            if not 0 <= value_bytes <= ext_end - at:
-                raise RemoteProtocolError(f"ext value of {value_bytes} bytes")
-            # Java reads an empty value back as null, which no handler can tell from an absent key.
-            if value_bytes:
-                assert ext is not None
-                ext[key] = data[at : at + value_bytes].decode()
-            at += value_bytes
+        ext = _entries(data, at, at + ext_bytes) if ext_bytes else None
     except struct.error:
         raise RemoteProtocolError(f"binary header of {end} bytes is cut off") from None
     except UnicodeDecodeError as error:
@@ -97,3 +93,22 @@ def decode_header(header: bytes | memoryview, body: Body) -> Command:
         version,
         BINARY,
     )
+
+
+def _entries(data: bytes, at: int, end: int) -> dict[str, str]:
+    ext: dict[str, str] = {}
+    unpack_length = _INT.unpack_from
+    while at < end:
+        (key_bytes,) = _SHORT.unpack_from(data, at)
+        key_at = at + 2
+        value_at = key_at + key_bytes + 4
+        if key_bytes < 0 or value_at > end:
+            raise RemoteProtocolError(f"ext key of {key_bytes} bytes")
+        (value_bytes,) = unpack_length(data, value_at - 4)
+        at = value_at + value_bytes
+        if value_bytes < 0 or at > end:
+            raise RemoteProtocolError(f"ext value of {value_bytes} bytes")
+        # Java reads an empty value back as null, which no handler can tell from an absent key.
+        if value_bytes:
+            ext[data[key_at : value_at - 4].decode()] = data[value_at:at].decode()
+    return ext

@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 
 from cometmq.base.errors import RemoteProtocolError
+from cometmq.model.ids import Int32
 from cometmq.protocol.codes import LanguageCode
-from cometmq.protocol.command import JSON, Body, Command
+from cometmq.protocol.command import JSON, Body, Command, encodable
 
 
 class _Header(msgspec.Struct, omit_defaults=True):
@@ -28,13 +29,13 @@ class _Header(msgspec.Struct, omit_defaults=True):
 
 
 class _Incoming(msgspec.Struct):
-    code: int = 0
+    code: Int32 = 0
     extFields: dict[str, str] | None = None
-    flag: int = 0
+    flag: Int32 = 0
     language: str = "JAVA"
-    opaque: int = 0
+    opaque: Int32 = 0
     remark: str | None = None
-    version: int = 0
+    version: Int32 = 0
 
 
 _decode = msgspec.json.Decoder(_Incoming).decode
@@ -42,28 +43,33 @@ _encode = msgspec.json.Encoder().encode
 
 
 def encode_header(command: Command) -> bytes:
-    return _encode(
-        _Header(
-            command.code,
-            command.ext,
-            command.flag,
-            command.language,
-            command.opaque,
-            command.remark,
-            "JSON",
-            command.version,
-        )
+    header = _Header(
+        command.code,
+        command.ext,
+        command.flag,
+        command.language,
+        command.opaque,
+        command.remark,
+        "JSON",
+        command.version,
     )
+    try:
+        return _encode(header)
+    except UnicodeEncodeError:
+        # Half a character, as in a file name that is not UTF-8. Java writes a question mark for it.
+        header.remark = header.remark and encodable(header.remark)
+        header.extFields = header.extFields and {
+            encodable(key): encodable(value) for key, value in header.extFields.items()
+        }
+        return _encode(header)
 
 
 def decode_header(header: bytes | memoryview, body: Body) -> Command:
     """Raises RemoteProtocolError when the header is no JSON object or holds what cannot be a header."""
     try:
         incoming = _decode(header)
-    except msgspec.ValidationError:
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         incoming = _tolerant(header)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise RemoteProtocolError(f"header is not JSON: {error}") from None
     return Command(
         incoming.code,
         incoming.extFields,
@@ -78,12 +84,15 @@ def decode_header(header: bytes | memoryview, body: Body) -> Command:
 
 
 def _tolerant(header: bytes | memoryview) -> _Incoming:
-    raw = msgspec.json.decode(header)
+    try:
+        raw = msgspec.json.decode(header)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise RemoteProtocolError(f"header is not JSON: {error}") from None
     if not isinstance(raw, dict):
         raise RemoteProtocolError("header is no JSON object")
     ext = raw.get("extFields")
     if ext is not None and not isinstance(ext, dict):
-        raise RemoteProtocolError(f"extFields must be an object, not {ext!r}")
+        raise RemoteProtocolError(f"extFields must be an object, not {type(ext).__name__}")
     try:
         return _Incoming(
             code=_integer(raw.get("code")),
@@ -96,7 +105,7 @@ def _tolerant(header: bytes | memoryview) -> _Incoming:
             remark=None if raw.get("remark") is None else _text(raw["remark"]),
             version=_integer(raw.get("version")),
         )
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise RemoteProtocolError(f"header field is not what it must be: {error}") from None
 
 
