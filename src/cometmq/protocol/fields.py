@@ -67,7 +67,10 @@ def encode_fields(header: Header) -> dict[str, str]:
 
 
 def _as_java_reads(header_class: type[Header], ext: dict[str, str]) -> dict[str, Any]:
-    """Settles what Java accepts and msgspec does not: any text as a boolean, ``+5`` and ``007`` as integers."""
+    """Settles what Java accepts and msgspec does not: any text as a boolean, ``+5`` and ``007`` as integers.
+
+    An empty text counts as absent where an integer is wanted: that is how Java reads it from a binary header.
+    """
     repaired: dict[str, Any] = dict(ext)
     for key, kinds in _kinds(header_class).items():
         text = repaired.get(key)
@@ -75,6 +78,8 @@ def _as_java_reads(header_class: type[Header], ext: dict[str, str]) -> dict[str,
             continue
         if bool in kinds:
             repaired[key] = text.lower() == "true"
+        elif int in kinds and not text:
+            del repaired[key]
         elif int in kinds and len(text) <= _INTEGER_CHARS_MAX and _JAVA_INTEGER.match(text):
             repaired[key] = int(text)
     return repaired

@@ -108,7 +108,6 @@ def _entries(data: bytes, at: int, end: int) -> dict[str, str]:
         at = value_at + value_bytes
         if value_bytes < 0 or at > end:
             raise RemoteProtocolError(f"ext value of {value_bytes} bytes")
-        # Java reads an empty value back as null, which no handler can tell from an absent key.
-        if value_bytes:
-            ext[data[key_at : value_at - 4].decode()] = data[value_at:at].decode()
+        # Java reads an empty value back as null; as an empty text it is what the JSON header would have said.
+        ext[data[key_at : value_at - 4].decode()] = data[value_at:at].decode()
     return ext

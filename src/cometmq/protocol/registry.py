@@ -1,11 +1,62 @@
-"""Which header class belongs to which request code.
+"""Which header class and which JSON body belong to which request code.
 
-A code that is missing here has no custom header. ``docs`` and tests walk these tables; handlers name the class they
-decode themselves.
+A code that is missing from a table has no custom header, or no body that is JSON. Handlers name the class they decode
+themselves; these tables are for tools that meet any code: tests, recorders, printers.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+from cometmq.model.group import SubscriptionGroupConfig
+from cometmq.model.route import TopicRoute
+from cometmq.model.topic import DataVersion, TopicConfig
+from cometmq.protocol.bodies.admin import (
+    BrokerLiteInfo,
+    CheckProgressResult,
+    ColdDataInfo,
+    HaStatus,
+    TimerMetrics,
+    TopicQueueMapping,
+)
+from cometmq.protocol.bodies.auth import Acl, User
+from cometmq.protocol.bodies.connection import ConsumerConnection, ProducerConnection, ProducerTable
+from cometmq.protocol.bodies.group import (
+    GroupForbidden,
+    GroupList,
+    SubscriptionGroupList,
+    SubscriptionGroupTable,
+    SubscriptionOfGroup,
+)
+from cometmq.protocol.bodies.heartbeat import CheckClientConfigBody, ConsumerList, HeartbeatData
+from cometmq.protocol.bodies.kv import KVTable
+from cometmq.protocol.bodies.lock import LockBatchBody, LockBatchReply
+from cometmq.protocol.bodies.offsets import (
+    ConsumerOffsets,
+    ConsumerStatus,
+    CorrectionOffsets,
+    DelayOffsets,
+    ResetOffsets,
+)
+from cometmq.protocol.bodies.pop import (
+    BatchAckBody,
+    MessageRequestModes,
+    QueryAssignmentBody,
+    QueryAssignmentReply,
+    SetMessageRequestModeBody,
+)
+from cometmq.protocol.bodies.register import RegisterBrokerBody
+from cometmq.protocol.bodies.route import BrokerMemberGroupBody, ClusterInfo
+from cometmq.protocol.bodies.running import ConsumeDirectlyResult, ConsumerRunningInfo
+from cometmq.protocol.bodies.stats import (
+    BrokerConsumeStats,
+    BrokerStatsData,
+    ConsumeQueueEntries,
+    ConsumeStats,
+    ConsumeTimeSpans,
+    TopicStats,
+)
+from cometmq.protocol.bodies.topic import TopicConfigList, TopicConfigTable, TopicList
 from cometmq.protocol.codes import RequestCode as Code
 from cometmq.protocol.fields import Header
 from cometmq.protocol.headers import (
@@ -155,4 +206,82 @@ REPLY_HEADERS: dict[Code, type[Header]] = {
     Code.CHANGE_MESSAGE_INVISIBLETIME: pop.ChangeInvisibleTimeReply,
     Code.NOTIFICATION: pop.NotificationReply,
     Code.POLLING_INFO: pop.PollingInfoReply,
+}
+
+REQUEST_BODIES: dict[Code, Any] = {
+    Code.HEART_BEAT: HeartbeatData,
+    Code.CHECK_CLIENT_CONFIG: CheckClientConfigBody,
+    Code.LOCK_BATCH_MQ: LockBatchBody,
+    Code.UNLOCK_BATCH_MQ: LockBatchBody,
+    Code.RESET_CONSUMER_CLIENT_OFFSET: ResetOffsets,
+    Code.UPDATE_AND_CREATE_TOPIC_LIST: TopicConfigList,
+    Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: SubscriptionGroupConfig,
+    Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: SubscriptionGroupList,
+    Code.UPDATE_AND_CREATE_STATIC_TOPIC: TopicQueueMapping,
+    Code.REGISTER_BROKER: RegisterBrokerBody,
+    Code.REGISTER_TOPIC_IN_NAMESRV: TopicRoute,
+    Code.QUERY_DATA_VERSION: DataVersion,
+    Code.QUERY_ASSIGNMENT: QueryAssignmentBody,
+    Code.SET_MESSAGE_REQUEST_MODE: SetMessageRequestModeBody,
+    Code.BATCH_ACK_MESSAGE: BatchAckBody,
+    Code.AUTH_CREATE_USER: User,
+    Code.AUTH_UPDATE_USER: User,
+    Code.AUTH_CREATE_ACL: Acl,
+    Code.AUTH_UPDATE_ACL: Acl,
+}
+"""Type of the JSON body; a registration may also come compressed, see ``bodies.register``."""
+
+REPLY_BODIES: dict[Code, Any] = {
+    Code.GET_CONSUMER_LIST_BY_GROUP: ConsumerList,
+    Code.LOCK_BATCH_MQ: LockBatchReply,
+    Code.GET_ALL_TOPIC_CONFIG: TopicConfigTable,
+    Code.GET_TOPIC_CONFIG: TopicConfig,
+    Code.GET_BROKER_RUNTIME_INFO: KVTable,
+    Code.GET_ALL_CONSUMER_OFFSET: ConsumerOffsets,
+    Code.GET_ALL_DELAY_OFFSET: DelayOffsets,
+    Code.GET_TIMER_METRICS: TimerMetrics,
+    Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: SubscriptionGroupTable,
+    Code.GET_SUBSCRIPTIONGROUP_CONFIG: SubscriptionGroupConfig,
+    Code.GET_TOPIC_STATS_INFO: TopicStats,
+    Code.GET_CONSUMER_CONNECTION_LIST: ConsumerConnection,
+    Code.GET_PRODUCER_CONNECTION_LIST: ProducerConnection,
+    Code.GET_ALL_PRODUCER_INFO: ProducerTable,
+    Code.GET_CONSUME_STATS: ConsumeStats,
+    Code.INVOKE_BROKER_TO_RESET_OFFSET: ResetOffsets,
+    Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: ConsumerStatus,
+    Code.GET_CONSUMER_STATUS_FROM_CLIENT: ConsumerStatus,
+    Code.QUERY_TOPIC_CONSUME_BY_WHO: GroupList,
+    Code.QUERY_CONSUME_TIME_SPAN: ConsumeTimeSpans,
+    Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: TopicList,
+    Code.GET_CONSUMER_RUNNING_INFO: ConsumerRunningInfo,
+    Code.CONSUME_MESSAGE_DIRECTLY: ConsumeDirectlyResult,
+    Code.QUERY_CORRECTION_OFFSET: CorrectionOffsets,
+    Code.VIEW_BROKER_STATS_DATA: BrokerStatsData,
+    Code.GET_BROKER_CONSUME_STATS: BrokerConsumeStats,
+    Code.QUERY_CONSUME_QUEUE: ConsumeQueueEntries,
+    Code.QUERY_TOPICS_BY_CONSUMER: TopicList,
+    Code.QUERY_SUBSCRIPTION_BY_CONSUMER: SubscriptionOfGroup,
+    Code.UPDATE_AND_GET_GROUP_FORBIDDEN: GroupForbidden,
+    Code.CHECK_ROCKSDB_CQ_WRITE_PROGRESS: CheckProgressResult,
+    Code.QUERY_ASSIGNMENT: QueryAssignmentReply,
+    Code.GET_ALL_MESSAGE_REQUEST_MODE: MessageRequestModes,
+    Code.GET_BROKER_HA_STATUS: HaStatus,
+    Code.GET_COLD_DATA_FLOW_CTR_INFO: ColdDataInfo,
+    Code.GET_BROKER_LITE_INFO: BrokerLiteInfo,
+    Code.AUTH_GET_USER: User,
+    Code.AUTH_LIST_USER: list[User],
+    Code.AUTH_GET_ACL: Acl,
+    Code.AUTH_LIST_ACL: list[Acl],
+    Code.GET_KVLIST_BY_NAMESPACE: KVTable,
+    Code.REGISTER_BROKER: KVTable,
+    Code.QUERY_DATA_VERSION: DataVersion,
+    Code.GET_ROUTEINFO_BY_TOPIC: TopicRoute,
+    Code.GET_BROKER_CLUSTER_INFO: ClusterInfo,
+    Code.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: TopicList,
+    Code.GET_TOPICS_BY_CLUSTER: TopicList,
+    Code.GET_SYSTEM_TOPIC_LIST_FROM_NS: TopicList,
+    Code.GET_UNIT_TOPIC_LIST: TopicList,
+    Code.GET_HAS_UNIT_SUB_TOPIC_LIST: TopicList,
+    Code.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: TopicList,
+    Code.GET_BROKER_MEMBER_GROUP: BrokerMemberGroupBody,
 }

@@ -16,6 +16,7 @@ class ConsumerOffsets(JsonBody):
     offset_table: dict[str, dict[Int32, Int64]] = msgspec.field(default_factory=dict)
     data_version: DataVersion | None = None
     group_topic_map: dict[str, list[str]] | None = None
+    pull_offset_table: dict[str, dict[Int32, Int64]] | None = None
 
 
 class DelayOffsets(JsonBody):
