@@ -89,6 +89,8 @@ def is_server(words: Sequence[str], kind: str) -> bool:
         return False
     rest = list(words[1:])
     while rest and rest[0].startswith("-") and rest[0] != "-m":
+        if rest[0] == "-c":
+            return False
         # These two take their value as the next word.
         del rest[: 2 if rest[0] in ("-X", "-W") else 1]
     if rest[:1] == ["-m"]:
