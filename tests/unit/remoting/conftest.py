@@ -1,0 +1,88 @@
+"""A connection without a socket: a transport that records, and the far end's view of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from cometmq.protocol.command import Command
+from cometmq.protocol.frame import FrameDecoder, encode_bytes
+from cometmq.remoting.config import ConnectionLimits
+from cometmq.remoting.connection import Connection
+from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.remoting.endpoint import Endpoint
+
+
+class RecordingTransport(asyncio.Transport):
+    def __init__(self, peername: tuple[Any, ...] | None) -> None:
+        super().__init__({"peername": peername})
+        self.writes: list[bytes] = []
+        self.unsent_bytes = 0
+        self.is_reading_now = True
+        self.is_closed = False
+        self.is_aborted = False
+        self.water_marks: tuple[int | None, int | None] = (None, None)
+
+    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
+        assert not self.is_closed
+        self.writes.append(bytes(data))
+
+    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview[Any]]) -> None:
+        self.write(b"".join(list_of_data))
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self.water_marks = (high, low)
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent_bytes
+
+    def pause_reading(self) -> None:
+        assert self.is_reading_now
+        self.is_reading_now = False
+
+    def resume_reading(self) -> None:
+        assert not self.is_reading_now
+        self.is_reading_now = True
+
+    def is_closing(self) -> bool:
+        return self.is_closed or self.is_aborted
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+class Peer:
+    """The other end of one connection. Make it inside a running loop."""
+
+    def __init__(
+        self,
+        *,
+        is_accepted: bool = True,
+        limits: ConnectionLimits | None = None,
+        peername: tuple[Any, ...] | None = ("10.0.0.7", 4711),
+    ) -> None:
+        self.closed: list[Connection] = []
+        self.dispatcher = Dispatcher()
+        self.endpoint = Endpoint(self.dispatcher, limits or ConnectionLimits(), self.closed.append)
+        self.connection = Connection(self.endpoint, is_accepted=is_accepted)
+        self.transport = RecordingTransport(peername)
+        self.connection.connection_made(self.transport)
+
+    def sends(self, *commands: Command) -> None:
+        """All in one chunk."""
+        self.connection.data_received(b"".join(map(encode_bytes, commands)))
+
+    @property
+    def received(self) -> list[Command]:
+        return list(FrameDecoder().feed(b"".join(self.transport.writes)))
+
+
+@pytest.fixture
+def make_peer() -> Callable[..., Peer]:
+    return Peer
