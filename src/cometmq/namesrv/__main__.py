@@ -120,9 +120,11 @@ def _greeting(server: NameServer, config: NamesrvConfig, config_file: str | None
     if server.address_service_port is not None:
         url = f"http://{_address(host, server.address_service_port)}/rocketmq/nsaddr"
         lines.append(f"  address list    {url}")
-    lines.append("  to stop it      Ctrl-C, or: mqshutdown namesrv")
     if not config.is_loopback:
-        lines.append("WARNING: it listens beyond loopback; whoever reaches it may change routes.")
+        lines.append(
+            "  WARNING         beyond loopback: whoever reaches this port may change routes"
+        )
+    lines.append("  to stop it      Ctrl-C, or: mqshutdown namesrv")
     return "\n".join(lines)
 
 
