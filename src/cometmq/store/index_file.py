@@ -212,6 +212,34 @@ class IndexFile:
             number -= 1
         return keys
 
+    def repair(self) -> None:
+        """Undo a write that the end of the process cut short: entries past the count, and slots that lead to them.
+
+        Raises:
+            CorruptFile: the header was cut short, too.
+        """
+        if not self.is_empty and self._entry(self.count - 1)[1] != self.end_offset:
+            raise CorruptFile(self.path, "its header does not match its last entry", "Remove it.")
+        undone: dict[int, int] = {}
+        number = self.count
+        while number < self._entry_limit:
+            at = self._entries_at + ENTRY_BYTES * number
+            raw = self._file.read_at(at, ENTRY_BYTES)
+            if not any(raw):
+                break
+            key_hash, _, _, previous = _ENTRY.unpack(raw)
+            # The first one undone of a slot knows what the slot held before.
+            undone.setdefault(key_hash % self._slot_count, previous)
+            number += 1
+        for slot, previous in undone.items():
+            (found,) = _unpack_slot(self._slots, SLOT_BYTES * slot)
+            # The last entry may be cut short itself; then no slot was written yet, and what they hold is right.
+            is_right = found == previous or (
+                0 < found < self.count and self._entry(found)[0] % self._slot_count == slot
+            )
+            if not is_right:
+                self._file.write_at(HEADER_BYTES + SLOT_BYTES * slot, _SLOT.pack(previous))
+
     def sync(self) -> None:
         """Make durable what ``write_out`` has written. Any thread."""
         self._file.sync()

@@ -51,12 +51,13 @@ class IndexFiles:
         self.safe_until_ms = 0
         """Store time up to which full files are durable: what belongs into the checkpoint."""
 
-    def load(self, safe_until_ms: int | None) -> None:
+    def load(self, safe_until_ms: int | None, *, was_killed: bool = False) -> None:
         """Open what is there.
 
         Args:
-            safe_until_ms: after an unclean stop, the checkpoint's index time: files that end later are dropped, with
-                all that come after them. None after a clean stop.
+            safe_until_ms: after a stop that may have lost writes, the checkpoint's index time: files that end later
+                are dropped, with all that come after them. None when nothing was lost.
+            was_killed: the process ended in the middle of something, but what it wrote is there.
 
         Raises:
             CorruptFile: a file that is no index file of this configuration; nothing was changed.
@@ -67,11 +68,14 @@ class IndexFiles:
                 path = f"{self._directory}/{name}"
                 raise CorruptFile(path, "not a name of an index file", "Move it elsewhere.")
         for position, name in enumerate(names):
-            index_file = self._open(f"{self._directory}/{name}", safe_until_ms)
+            index_file = self._open(f"{self._directory}/{name}", safe_until_ms, was_killed)
             if index_file is None:
                 self._remove_named(names[position:], reason="unclean-stop")
                 break
             self._row.append(index_file)
+        # A file made ahead, while the one before it lost its last entries.
+        while len(self._row) > 1 and self._row[-1].is_empty and self._row[-2].room > 0:
+            self._drop_from(len(self._row) - 1, reason="not-needed-yet")
         self._resume()
 
     def truncate(self, log_end: int) -> None:
@@ -82,13 +86,8 @@ class IndexFiles:
         keep = 0
         while keep < len(self._row) and self._row[keep].end_offset < max(log_end, 1):
             keep += 1
-        dropped = self._row[keep:]
-        del self._row[keep:]
-        for index_file in dropped:
-            index_file.close()
-        if dropped:
-            names = [one.path.rpartition("/")[2] for one in dropped]
-            self._remove_named(names, reason="past-log-end")
+        if keep < len(self._row):
+            self._drop_from(keep, reason="past-log-end")
         self._resume()
 
     @property
@@ -275,21 +274,35 @@ class IndexFiles:
         path = f"{self._directory}/{name}"
         return IndexFile.create(self._files, path, self._slot_count, self._entry_count)
 
+    def _drop_from(self, position: int, *, reason: str) -> None:
+        dropped = self._row[position:]
+        del self._row[position:]
+        for index_file in dropped:
+            index_file.close()
+        names = [one.path.rpartition("/")[2] for one in dropped]
+        self._remove_named(names, reason=reason)
+
     def _remove_named(self, names: Sequence[str], *, reason: str) -> None:
         # The newest first: a crash in between leaves no gap in the row.
         for name in reversed(names):
             self._files.remove(f"{self._directory}/{name}")
         logger.info("index files dropped count=%d first=%s reason=%s", len(names), names[0], reason)
 
-    def _open(self, path: str, safe_until_ms: int | None) -> IndexFile | None:
+    def _open(self, path: str, safe_until_ms: int | None, was_killed: bool) -> IndexFile | None:
         """The file, or None if it is not to be trusted after an unclean stop."""
+        index_file: IndexFile | None = None
         try:
             index_file = IndexFile.open(self._files, path, self._slot_count, self._entry_count)
+            if was_killed:
+                index_file.repair()
         except CorruptFile:
+            if index_file is not None:
+                index_file.close()
             # A crash may leave a file without its length or with half a header. A whole file of a wrong
             # length is something else: another configuration, or not ours.
             whole = file_bytes(self._slot_count, self._entry_count)
-            if safe_until_ms is not None and self._files.size(path) in (0, whole):
+            is_unclean = was_killed or safe_until_ms is not None
+            if is_unclean and self._files.size(path) in (0, whole):
                 return None
             raise
         if safe_until_ms is not None and index_file.end_ms > safe_until_ms:
