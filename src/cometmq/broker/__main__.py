@@ -1,0 +1,171 @@
+"""``mqbroker``: flags, config file, signals. The broker itself is ``server.Broker``."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Coroutine, Mapping
+from pathlib import Path
+from typing import Final
+
+import click
+
+from cometmq import __version__
+from cometmq.base import logs
+from cometmq.base.errors import CometError, ConfigError
+from cometmq.base.settings import parse_properties, render, render_properties, value_of
+from cometmq.broker.config import BrokerConfig, broker_rows, config_text, load_broker_config
+from cometmq.broker.server import Broker
+
+IMPORTANT: Final = (
+    "namesrvAddr",
+    "brokerIP1",
+    "bindAddress",
+    "listenPort",
+    "brokerClusterName",
+    "brokerName",
+    "brokerId",
+    "brokerRole",
+    "brokerPermission",
+    "defaultTopicQueueNums",
+    "autoCreateTopicEnable",
+    "autoCreateTopicOnAllMasters",
+    "autoCreateSubscriptionGroup",
+    "storePathRootDir",
+    "storePathCommitLog",
+    "flushDiskType",
+    "flushIntervalCommitLog",
+    "deleteWhen",
+    "fileReservedTime",
+    "maxMessageSize",
+    "registerNameServerPeriod",
+)
+"""What -m prints: the settings an operator looks at first."""
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "-n",
+    "name_servers",
+    metavar="ADDR",
+    envvar="NAMESRV_ADDR",
+    show_envvar=True,
+    help="Name servers, such as 127.0.0.1:9876;10.0.0.2:9876. Wins over the configuration.",
+)
+@click.option(
+    "-c",
+    "config_file",
+    metavar="FILE",
+    help="broker.conf, Java properties with RocketMQ's keys. Changes made over the network are written to it.",
+)
+@click.option("-p", "print_all", is_flag=True, help="Print the whole configuration and exit.")
+@click.option("-m", "print_important", is_flag=True, help="Print what matters most of it and exit.")
+@click.option(
+    "--log-level",
+    default="INFO",
+    show_default=True,
+    envvar="COMETMQ_LOG_LEVEL",
+    show_envvar=True,
+    type=click.Choice(logs.LEVELS, case_sensitive=False),
+)
+@click.option(
+    "--log-file",
+    metavar="FILE",
+    envvar="COMETMQ_LOG_FILE",
+    show_envvar=True,
+    help=f"Log to a file ({logs.FILE_COUNT} x {logs.FILE_BYTES_MAX >> 20} MiB) instead of standard error.",
+)
+@click.version_option(__version__, prog_name="mqbroker")
+def main(
+    name_servers: str | None,
+    config_file: str | None,
+    print_all: bool,
+    print_important: bool,
+    log_level: str,
+    log_file: str | None,
+) -> None:
+    """Run a CometMQ broker until SIGTERM or Ctrl-C."""
+    try:
+        values = _read(config_file)
+        if name_servers:
+            values["namesrvAddr"] = name_servers
+        config, without_effect = load_broker_config(values)
+        ignored = {key: values[key] for key in without_effect}
+        if print_all or print_important:
+            text = config_text(config, ignored) if print_all else _important(config)
+            click.echo(text, nl=False)
+            return
+        if not __debug__:
+            raise ConfigError("this server relies on its assertions: run it without python -O")
+        logs.configure(level=log_level, file=log_file)
+        if without_effect:
+            logging.getLogger("cometmq.broker").warning(
+                "settings without effect here keys=%s", ",".join(without_effect)
+            )
+        _run(_serve(config, config_file, ignored))
+    except (CometError, OSError) as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _read(config_file: str | None) -> dict[str, str]:
+    if config_file is None:
+        return {}
+    try:
+        return parse_properties(Path(config_file).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read the configuration {config_file}: {error}") from None
+
+
+def _important(config: BrokerConfig) -> str:
+    known = broker_rows()
+    return render_properties({key: render(value_of(config, known[key])) for key in IMPORTANT})
+
+
+def _run(serving: Coroutine[None, None, None]) -> None:
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(serving)
+    else:
+        uvloop.run(serving)
+
+
+async def _serve(config: BrokerConfig, config_file: str | None, ignored: Mapping[str, str]) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    path = str(Path(config_file).absolute()) if config_file else None  # noqa: ASYNC240
+    broker = Broker(config, config_path=path, ignored=ignored)
+    await broker.start()
+    try:
+        click.echo(_greeting(broker, config, config_file))
+        await stop.wait()
+        click.echo("stopping")
+    finally:
+        await broker.stop()
+
+
+def _greeting(broker: Broker, config: BrokerConfig, config_file: str | None) -> str:
+    identity, network = config.identity, config.network
+    vip = f" and {network.vip_port} (VIP)" if network.vip_port is not None else ""
+    lines = [
+        f"The broker[{identity.broker_name}, {broker.address}] boot success. CometMQ {__version__}",
+        f"  cluster         {identity.cluster_name}",
+        f"  listens on      {network.bind_address}, ports {broker.port}{vip}",
+        f"  name servers    {network.name_servers or 'none: give them with -n'}",
+        f"  data in         {config.store.root}",
+        f"  flush           {config.store.flush.disk_type}",
+        f"  configuration   {config_file or 'defaults (give a file with -c)'}",
+        "  to stop it      Ctrl-C, or: mqshutdown broker",
+    ]
+    if not network.is_loopback:
+        lines.append(
+            "WARNING: it listens beyond loopback without ACL; whoever reaches it may read, write and delete."
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""What the broker does by the clock: save its tables, look for silent clients, take samples, measure its own lag."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from cometmq.base.errors import DiskFull
+from cometmq.base.ports import Clock
+from cometmq.broker.flow_control import FlowControl
+from cometmq.broker.live_config import LiveConfig
+from cometmq.broker.processors.clients import ClientProcessor
+from cometmq.broker.queue_locks import QueueLocks
+from cometmq.broker.stats import SAMPLE_SECONDS, BrokerStats
+from cometmq.store.message_store import MessageStore
+from cometmq.store.meta.groups import GroupTable
+from cometmq.store.meta.offsets import OffsetTable
+from cometmq.store.meta.topics import TopicTable
+
+log = logging.getLogger("cometmq.broker")
+
+LAG_SECONDS: Final = 0.1
+SAVE_SECONDS: Final = 1.0
+SCAN_SECONDS: Final = 10.0
+
+
+class Housekeeping:
+    def __init__(
+        self,
+        *,
+        live: LiveConfig,
+        clock: Clock,
+        store: MessageStore,
+        topics: TopicTable,
+        groups: GroupTable,
+        offsets: OffsetTable,
+        clients: ClientProcessor,
+        locks: QueueLocks,
+        stats: BrokerStats,
+        flow: FlowControl,
+    ) -> None:
+        self._live = live
+        self._clock = clock
+        self._store = store
+        self._topics = topics
+        self._groups = groups
+        self._offsets = offsets
+        self._clients = clients
+        self._locks = locks
+        self._stats = stats
+        self._flow = flow
+        self._tasks: list[asyncio.Task[None]] = []
+        self._lag_timer: asyncio.TimerHandle | None = None
+        self._lag_due = 0.0
+        self._unsaved: set[str] = set()
+        self._writing: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._tasks = [
+            asyncio.create_task(self._every(lambda: SAVE_SECONDS, self._save_tables)),
+            asyncio.create_task(self._every(self._offset_seconds, self._save_offsets)),
+            asyncio.create_task(self._every(lambda: SCAN_SECONDS, self._scan)),
+            asyncio.create_task(self._every(lambda: SAMPLE_SECONDS, self._sample)),
+        ]
+        self._schedule_lag()
+
+    async def stop(self) -> None:
+        """Stop the clockwork and save everything a last time."""
+        if self._lag_timer is not None:
+            self._lag_timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._writing is not None:
+            await asyncio.wait([self._writing])
+        await self._save_tables()
+        self._try_save("offsets", self._offsets.save_if_changed)
+
+    async def _every(
+        self, seconds: Callable[[], float], job: Callable[[], Awaitable[None]]
+    ) -> None:
+        while True:
+            await asyncio.sleep(seconds())
+            try:
+                await job()
+            except Exception:
+                log.exception("periodic job failed job=%s", job.__name__)
+
+    def _offset_seconds(self) -> float:
+        return self._live.current.consumers.flush_offset_interval_ms / 1000
+
+    async def _save_tables(self) -> None:
+        # Here and not in a worker: an admin request may save the same file at any time.
+        self._try_save("topics", self._topics.save_if_changed)
+        self._try_save("groups", self._groups.save_if_changed)
+
+    async def _save_offsets(self) -> None:
+        write = self._offsets.unsaved()
+        if write is not None:
+            # A cancelled wait does not end the thread, and the last save must not meet it.
+            self._writing = asyncio.create_task(asyncio.to_thread(write))
+            try:
+                await asyncio.shield(self._writing)
+            except DiskFull as error:
+                self._note_unsaved("offsets", error)
+            else:
+                self._unsaved.discard("offsets")
+
+    def _try_save(self, name: str, save: Callable[[], None]) -> None:
+        try:
+            save()
+        except DiskFull as error:
+            self._note_unsaved(name, error)
+        else:
+            self._unsaved.discard(name)
+
+    def _note_unsaved(self, name: str, error: DiskFull) -> None:
+        if name not in self._unsaved:
+            self._unsaved.add(name)
+            log.warning("table not saved table=%s reason=%s; it will be tried again", name, error)
+
+    async def _scan(self) -> None:
+        self._clients.expire(self._live.current.consumers.channel_expiry_ms / 1000)
+        self._locks.expire()
+        self._store.maintain()
+
+    async def _sample(self) -> None:
+        self._stats.sample()
+
+    def _schedule_lag(self) -> None:
+        self._lag_due = self._clock.monotonic() + LAG_SECONDS
+        self._lag_timer = asyncio.get_running_loop().call_later(LAG_SECONDS, self._measure_lag)
+
+    def _measure_lag(self) -> None:
+        now = self._clock.monotonic()
+        flushed = self._store.watermarks.flushed
+        self._flow.measured(max(now - self._lag_due, 0.0) * 1000, flushed.waiting)
+        if flushed.waiting:
+            flushed.expire(now)
+        self._schedule_lag()

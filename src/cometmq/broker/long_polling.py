@@ -1,0 +1,176 @@
+"""Pulls that wait for a message: parked under their queue, woken by the append, by their time limit, or dropped.
+
+    parked --arrival that fits--> ready --same turn of the loop--> run again
+    parked --time limit---------> run again
+    parked --connection closed--> dropped
+
+A pull is not run inside the append that wakes it but right after the loop's present callback. So the sends that
+arrived in one chunk are answered first and the pull takes all of their messages in one reply.
+Owned by the event loop. Next on a message's way: ``processors.pull``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from typing import Final, Protocol
+
+from cometmq.base.ports import Clock
+from cometmq.protocol.command import Command
+from cometmq.remoting.connection import Connection
+
+TICK_SECONDS: Final = 0.25
+"""Time limits are kept to this precision. RocketMQ looks every 5 s."""
+
+
+class ParkedPull:
+    """A pull and what it waits for: a message at ``offset`` or later whose tag hash is in ``tags`` (None: any)."""
+
+    __slots__ = ("command", "connection", "deadline_tick", "offset", "queue_id", "tags", "topic")
+
+    def __init__(
+        self,
+        connection: Connection,
+        command: Command,
+        *,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        tags: Container[int] | None,
+    ) -> None:
+        self.connection = connection
+        self.command = command
+        self.topic = topic
+        self.queue_id = queue_id
+        self.offset = offset
+        self.tags = tags
+        self.deadline_tick = 0
+
+    def __repr__(self) -> str:
+        return f"<ParkedPull {self.topic}/{self.queue_id} from {self.offset} of {self.connection.peer}>"
+
+
+class Scheduler(Protocol):
+    """The two calls of an event loop that are used here."""
+
+    def call_soon(self, callback: Callable[[], None]) -> object: ...
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> object: ...
+
+
+class LongPolling:
+    """Parks pulls. ``rerun`` is called once for each that was woken or ran out of time.
+
+    Args:
+        capacity: most pulls parked at once.
+    """
+
+    def __init__(
+        self,
+        rerun: Callable[[ParkedPull], None],
+        *,
+        clock: Clock,
+        scheduler: Scheduler,
+        capacity: int,
+    ) -> None:
+        self._rerun = rerun
+        self._clock = clock
+        self._scheduler = scheduler
+        self.capacity = capacity
+        self._queues: dict[tuple[str, int], dict[ParkedPull, None]] = {}
+        self._connections: dict[Connection, set[ParkedPull]] = {}
+        self._ticks: dict[int, set[ParkedPull]] = {}
+        self._ready: list[ParkedPull] = []
+        self._count = 0
+        self._is_ticking = False
+
+    def park(self, pull: ParkedPull, seconds: float) -> bool:
+        """Hold a pull for so long; False when there is no room, and it must be answered now."""
+        if self._count >= self.capacity:
+            return False
+        # Rounded up: a pull is never answered before its time.
+        pull.deadline_tick = int((self._clock.monotonic() + seconds) / TICK_SECONDS) + 1
+        self._queues.setdefault((pull.topic, pull.queue_id), {})[pull] = None
+        self._connections.setdefault(pull.connection, set()).add(pull)
+        self._ticks.setdefault(pull.deadline_tick, set()).add(pull)
+        self._count += 1
+        if not self._is_ticking:
+            self._is_ticking = True
+            self._scheduler.call_later(TICK_SECONDS, self._tick)
+        return True
+
+    def arrived(
+        self,
+        topic: str,
+        queue_id: int,
+        max_offset: int,
+        tags_code: int,
+        store_timestamp: int,
+        properties: bytes,
+    ) -> None:
+        """The store appended a message; ``max_offset`` is the queue's end after it."""
+        waiting = self._queues.get((topic, queue_id))
+        if waiting is None:
+            return
+        woken = [
+            pull
+            for pull in waiting
+            if max_offset > pull.offset and (pull.tags is None or tags_code in pull.tags)
+        ]
+        for pull in woken:
+            self._take(pull)
+        if woken:
+            if not self._ready:
+                self._scheduler.call_soon(self._run_ready)
+            self._ready += woken
+
+    def forget(self, connection: Connection) -> None:
+        """Drop the pulls of a closed connection."""
+        for pull in list(self._connections.get(connection, ())):
+            self._take(pull)
+
+    def forget_topic(self, topic: str) -> None:
+        """Answer the pulls of a topic that is going away."""
+        for key in [key for key in self._queues if key[0] == topic]:
+            for pull in list(self._queues[key]):
+                self._take(pull)
+                self._rerun(pull)
+
+    def _run_ready(self) -> None:
+        ready, self._ready = self._ready, []
+        for pull in ready:
+            if not pull.connection.is_closed:
+                self._rerun(pull)
+
+    def _tick(self) -> None:
+        now_tick = int(self._clock.monotonic() / TICK_SECONDS)
+        due = [tick for tick in self._ticks if tick <= now_tick]
+        for tick in due:
+            for pull in list(self._ticks.get(tick, ())):
+                self._take(pull)
+                if not pull.connection.is_closed:
+                    self._rerun(pull)
+        self._is_ticking = bool(self._count)
+        if self._is_ticking:
+            self._scheduler.call_later(TICK_SECONDS, self._tick)
+
+    def _take(self, pull: ParkedPull) -> None:
+        key = (pull.topic, pull.queue_id)
+        waiting = self._queues[key]
+        del waiting[pull]
+        if not waiting:
+            del self._queues[key]
+        mine = self._connections[pull.connection]
+        mine.discard(pull)
+        if not mine:
+            del self._connections[pull.connection]
+        due = self._ticks[pull.deadline_tick]
+        due.discard(pull)
+        if not due:
+            del self._ticks[pull.deadline_tick]
+        self._count -= 1
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __repr__(self) -> str:
+        return f"<LongPolling {self._count} pulls on {len(self._queues)} queues>"

@@ -1,0 +1,142 @@
+"""Clients and the broker about each other: HEART_BEAT, UNREGISTER_CLIENT, GET_CONSUMER_LIST_BY_GROUP,
+CHECK_CLIENT_CONFIG, and what follows from a connection that closes or falls silent."""
+
+from __future__ import annotations
+
+import logging
+
+from cometmq.base.errors import DiskFull
+from cometmq.broker.client_registry import GROUPS_PER_CONNECTION_MAX, ClientRegistry
+from cometmq.broker.consumer_notifier import ConsumerNotifier
+from cometmq.broker.filters import refuse_expressions
+from cometmq.broker.topic_creation import TopicCreation
+from cometmq.model.names import group_fault
+from cometmq.protocol.bodies.heartbeat import (
+    CheckClientConfigBody,
+    ConsumerData,
+    ConsumerList,
+    HeartbeatData,
+    decode_heartbeat,
+)
+from cometmq.protocol.codes import RequestCode, ResponseCode
+from cometmq.protocol.command import Command
+from cometmq.protocol.fields import decode_fields
+from cometmq.protocol.headers.heartbeat import GetConsumerListHeader, UnregisterClientHeader
+from cometmq.protocol.refusal import Refused
+from cometmq.remoting.connection import Connection
+from cometmq.remoting.dispatcher import Dispatcher
+
+log = logging.getLogger("cometmq.broker")
+
+
+class ClientProcessor:
+    def __init__(
+        self, *, clients: ClientRegistry, notifier: ConsumerNotifier, creation: TopicCreation
+    ) -> None:
+        self._clients = clients
+        self._notifier = notifier
+        self._creation = creation
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        dispatcher.add(RequestCode.HEART_BEAT, self.heartbeat)
+        dispatcher.add(RequestCode.UNREGISTER_CLIENT, self.unregister)
+        dispatcher.add(RequestCode.GET_CONSUMER_LIST_BY_GROUP, self.list_consumers)
+        dispatcher.add(RequestCode.CHECK_CLIENT_CONFIG, self.check_config)
+
+    def heartbeat(self, connection: Connection, command: Command) -> Command:
+        beat = decode_heartbeat(command.body)
+        self._check(connection, beat)
+        for consumer in beat.consumer_data_set:
+            self._beat_consumer(connection, command, beat.client_id, consumer)
+        for producer in beat.producer_data_set:
+            self._clients.register_producer(
+                producer.group_name,
+                connection,
+                client_id=beat.client_id,
+                language=command.language,
+                version=command.version,
+            )
+        return command.reply()
+
+    def unregister(self, connection: Connection, command: Command) -> Command:
+        header = decode_fields(UnregisterClientHeader, command.ext)
+        if header.producer_group is not None:
+            self._clients.unregister_producer(header.producer_group, connection)
+        if header.consumer_group is not None and self._clients.unregister_consumer(
+            header.consumer_group, connection
+        ):
+            log.info("consumer left group=%s client=%s", header.consumer_group, header.client_id)
+            self._notifier.notify(header.consumer_group)
+        return command.reply(ext={})
+
+    def list_consumers(self, connection: Connection, command: Command) -> Command:
+        group = decode_fields(GetConsumerListHeader, command.ext).consumer_group
+        online = self._clients.consumer_group(group)
+        if online is None:
+            raise Refused(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {group}", ext={})
+        return command.reply(
+            ext={}, body=ConsumerList(consumer_id_list=online.client_ids()).encode()
+        )
+
+    def check_config(self, connection: Connection, command: Command) -> Command:
+        if command.body:
+            wish = CheckClientConfigBody.decode(command.body).subscription_data
+            refuse_expressions(wish.expression_type)
+        return command.reply()
+
+    def closed(self, connection: Connection) -> None:
+        """Whoever used a closed connection is gone; the other members of its groups share its queues."""
+        for group in self._clients.forget(connection):
+            log.info("consumer gone group=%s peer=%s", group, connection.peer)
+            self._notifier.notify(group)
+
+    def expire(self, silent_seconds: float) -> None:
+        """Close connections of clients that stopped sending heartbeats."""
+        for connection in self._clients.expired(silent_seconds):
+            log.warning("client silent peer=%s limit_s=%g", connection.peer, silent_seconds)
+            connection.close(f"no heartbeat for {silent_seconds:g} s")
+            self.closed(connection)
+
+    def _check(self, connection: Connection, beat: HeartbeatData) -> None:
+        """Raises Refused before anything of the heartbeat has been taken in."""
+        names = [consumer.group_name for consumer in beat.consumer_data_set]
+        names += [producer.group_name for producer in beat.producer_data_set]
+        if len(names) + self._clients.group_count(connection) > 2 * GROUPS_PER_CONNECTION_MAX:
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"a connection may belong to at most {GROUPS_PER_CONNECTION_MAX} groups",
+            )
+        for name in names:
+            if fault := group_fault(name):
+                raise Refused(ResponseCode.SYSTEM_ERROR, fault)
+
+    def _beat_consumer(
+        self, connection: Connection, command: Command, client_id: str, consumer: ConsumerData
+    ) -> None:
+        group = consumer.group_name
+        try:
+            config = self._creation.group(group)
+            if config is not None:
+                self._creation.retry_topic(config, is_unit=consumer.unit_mode)
+        except DiskFull as error:
+            # The tables have it in memory; a full disk must not turn consumers away.
+            log.warning("group not saved group=%s reason=%s", group, error)
+        is_new = self._clients.register_consumer(
+            group,
+            connection,
+            client_id=client_id,
+            language=command.language,
+            version=command.version,
+            consume_type=consumer.consume_type,
+            message_model=consumer.message_model,
+            consume_from_where=consumer.consume_from_where,
+            subscriptions=consumer.subscription_data_set,
+        )
+        if is_new:
+            log.info(
+                "consumer group changed group=%s client=%s peer=%s",
+                group,
+                client_id,
+                connection.peer,
+            )
+            self._notifier.notify(group)

@@ -1,0 +1,300 @@
+"""Pulls: PULL_MESSAGE, and LITE_PULL_MESSAGE which is the same under another code.
+
+Stored bytes are shipped as they are, straight out of the log's mapping. A pull that finds nothing new may wait in
+``long_polling``; when it is woken it runs once more, without waiting and without committing its offset again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from cometmq.base.errors import StoreError
+from cometmq.base.ports import Clock
+from cometmq.broker.client_registry import ClientRegistry
+from cometmq.broker.config import BrokerConfig
+from cometmq.broker.filters import parse_wish, refuse_expressions, tag_hashes
+from cometmq.broker.live_config import LiveConfig
+from cometmq.broker.long_polling import LongPolling, ParkedPull, Scheduler
+from cometmq.broker.stats import BrokerStats
+from cometmq.broker.topic_creation import TopicCreation
+from cometmq.model.consumption import MessageModel
+from cometmq.model.flags import PullFlag, is_readable
+from cometmq.model.group import SubscriptionGroupConfig
+from cometmq.model.subscription import SubscriptionData
+from cometmq.protocol.codes import RequestCode, ResponseCode
+from cometmq.protocol.command import FLAG_RESPONSE, Body, Command
+from cometmq.protocol.fields import decode_fields
+from cometmq.protocol.headers.pull import PullMessageHeader
+from cometmq.protocol.refusal import Refused
+from cometmq.remoting.connection import Connection
+from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.store.get import GetResult, GetStatus
+from cometmq.store.message_store import UNLIMITED, MessageStore
+from cometmq.store.meta.offsets import OffsetTable
+from cometmq.store.meta.topics import TopicTable
+
+_COMMIT: Final = int(PullFlag.COMMIT_OFFSET)
+_SUSPEND: Final = int(PullFlag.SUSPEND)
+_SUBSCRIPTION: Final = int(PullFlag.SUBSCRIPTION)
+_LITE: Final = int(PullFlag.LITE_PULL)
+
+COUNT_MAX: Final = 1024
+"""Bounds how far one pull looks through a queue; what it ships is bounded by the store's own limits."""
+
+SUSPEND_SECONDS_MAX: Final = 600.0
+"""Longest time a pull is held, whatever it asks for."""
+
+_CODES: Final = {
+    GetStatus.FOUND: ResponseCode.SUCCESS,
+    GetStatus.MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    GetStatus.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    GetStatus.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
+    GetStatus.OFFSET_FOUND_NULL: ResponseCode.PULL_NOT_FOUND,
+    GetStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
+    GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+    GetStatus.OFFSET_RESET: ResponseCode.PULL_OFFSET_MOVED,
+}
+
+
+class PullProcessor:
+    """Also owns the pulls that wait; ``long_polling.arrived`` is to be called for every append."""
+
+    def __init__(
+        self,
+        *,
+        live: LiveConfig,
+        store: MessageStore,
+        topics: TopicTable,
+        offsets: OffsetTable,
+        creation: TopicCreation,
+        clients: ClientRegistry,
+        stats: BrokerStats,
+        clock: Clock,
+        scheduler: Scheduler,
+    ) -> None:
+        self._store = store
+        self._topics = topics
+        self._offsets = offsets
+        self._creation = creation
+        self._clients = clients
+        self._stats = stats
+        self._monotonic = clock.monotonic
+        self.long_polling = LongPolling(
+            self._rerun,
+            clock=clock,
+            scheduler=scheduler,
+            capacity=live.current.polling.parked_max,
+        )
+        self._apply(live.current)
+        live.on_change(self._apply)
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        dispatcher.add(RequestCode.PULL_MESSAGE, self.pull)
+        dispatcher.add(RequestCode.LITE_PULL_MESSAGE, self.pull)
+
+    def pull(self, connection: Connection, command: Command) -> Command | None:
+        header = decode_fields(PullMessageHeader, command.ext)
+        group, wish = self._admit(connection, header)
+        tags = tag_hashes(wish)
+        found = self._read(header, tags)
+        if header.sys_flag & _COMMIT and not self._is_slave and header.commit_offset >= 0:
+            self._offsets.commit(
+                header.consumer_group, header.topic, header.queue_id, header.commit_offset
+            )
+        if (
+            header.sys_flag & _SUSPEND
+            and _code(found, header) == ResponseCode.PULL_NOT_FOUND
+            # Data is missing in the middle of the queue: no append will ever wake that one.
+            and found.status is not GetStatus.OFFSET_FOUND_NULL
+            and self._park(connection, command, header, tags)
+        ):
+            return None
+        return self._reply(command, header, group, found)
+
+    def _rerun(self, parked: ParkedPull) -> None:
+        """Answer a pull that waited. What changed meanwhile (topic deleted, client gone) is judged anew."""
+        connection, command = parked.connection, parked.command
+        try:
+            header = decode_fields(PullMessageHeader, command.ext)
+            group, wish = self._admit(connection, header)
+            reply = self._reply(command, header, group, self._read(header, tag_hashes(wish)))
+        except Refused as refusal:
+            reply = command.reply(refusal.code, refusal.remark, ext=refusal.ext)
+        connection.send(reply)
+
+    def _admit(
+        self, connection: Connection, header: PullMessageHeader
+    ) -> tuple[SubscriptionGroupConfig, SubscriptionData]:
+        """The checks of a pull in RocketMQ's order. Raises Refused."""
+        if not self._is_readable:
+            raise _refused(ResponseCode.NO_PERMISSION, "the broker pulling message is forbidden")
+        if header.sys_flag & _LITE and not self._is_lite_pull:
+            raise _refused(
+                ResponseCode.NO_PERMISSION, "the broker pulling message of lite pull is forbidden"
+            )
+        group = self._creation.group(header.consumer_group)
+        if group is None:
+            raise _refused(
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+                f"subscription group [{header.consumer_group}] does not exist",
+            )
+        if not group.consume_enable:
+            raise _refused(
+                ResponseCode.NO_PERMISSION,
+                f"subscription group no permission, {header.consumer_group}",
+            )
+        topic = self._topics.get(header.topic)
+        if topic is None:
+            raise _refused(
+                ResponseCode.TOPIC_NOT_EXIST,
+                f"topic[{header.topic}] not exist, apply first please!",
+            )
+        if not is_readable(topic.perm):
+            raise _refused(
+                ResponseCode.NO_PERMISSION,
+                f"the topic[{header.topic}] pulling message is forbidden",
+            )
+        if not 0 <= header.queue_id < topic.read_queue_nums:
+            raise _refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}] "
+                f"topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[{connection.peer}]",
+            )
+        if header.sys_flag & _SUBSCRIPTION:
+            return group, parse_wish(header.topic, header.subscription, header.expression_type)
+        return group, self._registered_wish(header, group)
+
+    def _registered_wish(
+        self, header: PullMessageHeader, group: SubscriptionGroupConfig
+    ) -> SubscriptionData:
+        """What the group's heartbeats say it wants of the topic."""
+        online = self._clients.consumer_group(header.consumer_group)
+        if online is None:
+            raise _refused(
+                ResponseCode.SUBSCRIPTION_NOT_EXIST, "the consumer's group info not exist"
+            )
+        if (
+            not group.consume_broadcast_enable
+            and online.message_model == MessageModel.BROADCASTING.value
+        ):
+            raise _refused(
+                ResponseCode.NO_PERMISSION,
+                f"the consumer group[{header.consumer_group}] can not consume by broadcast way",
+            )
+        wish = online.subscriptions.get(header.topic)
+        if wish is None:
+            raise _refused(
+                ResponseCode.SUBSCRIPTION_NOT_EXIST, "the consumer's subscription not exist"
+            )
+        if wish.sub_version < header.sub_version:
+            raise _refused(
+                ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest"
+            )
+        refuse_expressions(wish.expression_type)
+        return wish
+
+    def _read(self, header: PullMessageHeader, tags: Collection[int] | None) -> GetResult:
+        started = self._monotonic()
+        try:
+            found = self._store.get(
+                header.topic,
+                header.queue_id,
+                header.queue_offset,
+                min(max(header.max_msg_nums, 1), COUNT_MAX),
+                max_bytes=header.max_msg_bytes or UNLIMITED,
+                tags=None if tags is None else tags.__contains__,
+            )
+        except StoreError as error:
+            raise _refused(
+                ResponseCode.SYSTEM_ERROR, f"store getMessage return null: {error}"
+            ) from error
+        took_ms = int((self._monotonic() - started) * 1000)
+        if took_ms > self._stats.get_max_ms:
+            self._stats.get_max_ms = took_ms
+        return found
+
+    def _park(
+        self,
+        connection: Connection,
+        command: Command,
+        header: PullMessageHeader,
+        tags: Collection[int] | None,
+    ) -> bool:
+        if self._is_long_polling:
+            seconds = min(max(header.suspend_timeout_millis, 0) / 1000, SUSPEND_SECONDS_MAX)
+        else:
+            seconds = self._short_polling_seconds
+        parked = ParkedPull(
+            connection,
+            command,
+            topic=header.topic,
+            queue_id=header.queue_id,
+            offset=header.queue_offset,
+            tags=tags,
+        )
+        return self.long_polling.park(parked, seconds)
+
+    def _reply(
+        self,
+        command: Command,
+        header: PullMessageHeader,
+        group: SubscriptionGroupConfig,
+        found: GetResult,
+    ) -> Command:
+        if found.status is GetStatus.FOUND:
+            self._count(header, found)
+        else:
+            self._stats.pulls_missed.count += 1
+        suggested = 0
+        if self._is_slave_read:
+            suggested = (
+                group.which_broker_when_consume_slowly if found.suggest_slave else group.broker_id
+            )
+        parts: list[Body] | None = list(found.parts) if found.parts else None
+        return Command(
+            int(_code(found, header)),
+            {
+                "suggestWhichBrokerId": str(suggested),
+                "nextBeginOffset": str(found.next_offset),
+                "minOffset": str(found.min_offset),
+                "maxOffset": str(found.max_offset),
+            },
+            b"",
+            FLAG_RESPONSE,
+            command.opaque,
+            found.status.value,
+            encoding=command.encoding,
+            body_parts=parts,
+        )
+
+    def _count(self, header: PullMessageHeader, found: GetResult) -> None:
+        stats = self._stats
+        stats.pulls_found.count += 1
+        for tally in (
+            stats.get_found,
+            stats.group_get(header.topic, header.consumer_group),
+        ):
+            tally.count += found.count
+            tally.size_bytes += found.size_bytes
+
+    def _apply(self, config: BrokerConfig) -> None:
+        self._is_readable = is_readable(config.topics.permission)
+        self._is_lite_pull = config.polling.lite_pull
+        self._is_long_polling = config.polling.long_polling
+        self._short_polling_seconds = config.polling.short_polling_ms / 1000
+        self._is_slave = config.identity.is_slave
+        self._is_slave_read = config.consumers.slave_read
+        self.long_polling.capacity = config.polling.parked_max
+
+
+def _code(found: GetResult, header: PullMessageHeader) -> ResponseCode:
+    code = _CODES.get(found.status)
+    if code is not None:
+        return code
+    # An empty or unknown queue: fine for a reader at its start, a wrong offset for any other.
+    return ResponseCode.PULL_OFFSET_MOVED if header.queue_offset else ResponseCode.PULL_NOT_FOUND
+
+
+def _refused(code: ResponseCode, text: str) -> Refused:
+    return Refused(code, text, ext={})

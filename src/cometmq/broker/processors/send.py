@@ -1,0 +1,351 @@
+"""Sends: SEND_MESSAGE, its short form V2, and batches. The hottest path of the broker.
+
+A request is checked in RocketMQ's order, its property text gets its stored form (``send_properties``), the store
+appends it. The reply leaves at once, or when the flushed watermark has passed the record (SYNC_FLUSH).
+Before this on a message's way: ``remoting.dispatcher``; next: ``store.message_store``.
+"""
+
+from __future__ import annotations
+
+import logging
+from random import randrange
+from typing import Final, NoReturn
+
+from cometmq.base.errors import DiskFull, RecordTooLarge, StoreClosed
+from cometmq.base.ports import Clock
+from cometmq.broker.config import BrokerConfig
+from cometmq.broker.config_slices import SYNC_MASTER
+from cometmq.broker.flow_control import FlowControl
+from cometmq.broker.live_config import LiveConfig
+from cometmq.broker.processors.send_target import SendTarget, SendTargets
+from cometmq.broker.send_properties import cluster_pair, is_wait, prepare, prepare_element
+from cometmq.broker.stats import BrokerStats
+from cometmq.broker.topic_creation import TopicCreation
+from cometmq.model.batch import decode_batch
+from cometmq.model.flags import is_writable
+from cometmq.protocol.codes import RequestCode, ResponseCode
+from cometmq.protocol.command import FLAG_ONEWAY, FLAG_RESPONSE, Command
+from cometmq.protocol.fields import decode_fields
+from cometmq.protocol.headers.send import SendMessageHeader, SendMessageHeaderV2
+from cometmq.protocol.refusal import Refused
+from cometmq.remoting.connection import Connection
+from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.store.message_store import MessageStore
+from cometmq.store.meta.topics import TopicTable
+from cometmq.store.put import NewMessage, Stored
+
+log = logging.getLogger("cometmq.broker")
+
+BATCH_COUNT_MAX: Final = 32_768
+"""Messages in one batch; they are appended in one go, and everybody else waits meanwhile."""
+
+_HOST_BITS: Final = 16 | 32
+_TRANSACTION_BITS: Final = 12
+_SLOW_SECONDS: Final = 0.001
+
+_ILLEGAL = (
+    "the message is illegal, maybe msg body or properties length not matched. "
+    "msg body length limit {}B, msg properties length limit 32KB."
+)
+
+
+class SendProcessor:
+    def __init__(
+        self,
+        *,
+        live: LiveConfig,
+        store: MessageStore,
+        store_host: bytes,
+        topics: TopicTable,
+        creation: TopicCreation,
+        stats: BrokerStats,
+        flow: FlowControl,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._targets = SendTargets(topics, creation, stats)
+        self._stats = stats
+        self._flow = flow
+        self._clock = clock
+        self._monotonic = clock.monotonic
+        self._id_prefix = store_host.hex().upper()
+        self._cluster = cluster_pair(live.current.identity.cluster_name)
+        self._apply(live.current)
+        live.on_change(self._apply)
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        dispatcher.add(RequestCode.SEND_MESSAGE, self.send)
+        dispatcher.add(RequestCode.SEND_MESSAGE_V2, self.send_v2)
+        dispatcher.add(RequestCode.SEND_BATCH_MESSAGE, self.send_batch)
+        dispatcher.add(RequestCode.CONSUMER_SEND_MSG_BACK, self.send_back)
+
+    def send(self, connection: Connection, command: Command) -> Command | None:
+        header = decode_fields(SendMessageHeader, command.ext)
+        if header.batch:
+            return self._send_batch(connection, command, header)
+        return self._send(connection, command, header)
+
+    def send_v2(self, connection: Connection, command: Command) -> Command | None:
+        header = decode_fields(SendMessageHeaderV2, command.ext)
+        if header.batch:
+            return self._send_batch(connection, command, header)
+        return self._send(connection, command, header)
+
+    def send_batch(self, connection: Connection, command: Command) -> Command | None:
+        return self._send_batch(
+            connection, command, decode_fields(SendMessageHeaderV2, command.ext)
+        )
+
+    def send_back(self, connection: Connection, command: Command) -> Command:
+        """A consumer keeps a message that is refused here and tries it again itself, so nothing is lost."""
+        return command.reply(
+            ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
+            f" request type {command.code} not supported: this broker does not redeliver messages",
+        )
+
+    def _send(
+        self,
+        connection: Connection,
+        command: Command,
+        header: SendMessageHeader | SendMessageHeaderV2,
+    ) -> Command | None:
+        try:
+            target = self._admit(connection, header)
+            stored_text, tags_code, keys, waits = prepare(header.properties, self._cluster)
+            is_held = waits and self._is_sync_flush and not command.flag & FLAG_ONEWAY
+            if is_held:
+                self._check_overload()
+            queue_id = header.queue_id
+            if queue_id < 0:
+                queue_id = randrange(target.write_queue_count)
+            started = self._monotonic()
+            try:
+                stored = self._store.put(
+                    NewMessage(
+                        topic=header.topic,
+                        queue_id=queue_id,
+                        body=bytes(command.body),  # no copy: what came off the wire is bytes
+                        properties=stored_text,
+                        tags_code=tags_code,
+                        keys=keys,
+                        flag=header.flag,
+                        sys_flag=header.sys_flag & ~_HOST_BITS,
+                        born_timestamp=header.born_timestamp,
+                        born_host=connection.peer_host,
+                        reconsume_times=header.reconsume_times,
+                    )
+                )
+            except Exception as error:  # noqa: BLE001 - mapped, or raised again
+                self._put_failed(error)
+        except Refused as refusal:
+            refusal.ext = self._reply_ext
+            raise
+        took = self._monotonic() - started
+        if took > _SLOW_SECONDS:
+            self._slow_put(took)
+        physical_offset, size_bytes, queue_offset, _ = stored
+        tally = target.tally
+        tally.count += 1
+        tally.size_bytes += size_bytes
+        reply = Command(
+            self._stored_code if waits else 0,
+            {
+                "msgId": f"{self._id_prefix}{physical_offset:016X}",
+                "queueId": str(queue_id),
+                "queueOffset": str(queue_offset),
+                **self._reply_ext,
+            },
+            b"",
+            FLAG_RESPONSE,
+            command.opaque,
+            encoding=command.encoding,
+        )
+        if is_held:
+            self._hold(connection, reply, physical_offset + size_bytes)
+            return None
+        return reply
+
+    def _send_batch(
+        self,
+        connection: Connection,
+        command: Command,
+        header: SendMessageHeader | SendMessageHeaderV2,
+    ) -> Command | None:
+        try:
+            target = self._admit(connection, header)
+            if target.is_retry:
+                raise Refused(
+                    ResponseCode.MESSAGE_ILLEGAL,
+                    f"batch request does not support retry group {header.topic}",
+                )
+            waits = is_wait(header.properties)
+            is_held = waits and self._is_sync_flush and not command.flag & FLAG_ONEWAY
+            if is_held:
+                self._check_overload()
+            queue_id = header.queue_id
+            if queue_id < 0:
+                queue_id = randrange(target.write_queue_count)
+            messages = self._batch_messages(connection, command, header, queue_id)
+            started = self._monotonic()
+            try:
+                stored = self._store.put_batch(messages)
+            except Exception as error:  # noqa: BLE001 - mapped, or raised again
+                self._put_failed(error)
+        except Refused as refusal:
+            refusal.ext = self._reply_ext
+            raise
+        took = self._monotonic() - started
+        if took > _SLOW_SECONDS:
+            self._slow_put(took)
+        target.tally.count += len(stored)
+        target.tally.size_bytes += sum(one.size_bytes for one in stored)
+        reply = command.reply(
+            self._stored_code if waits else 0, ext=self._batch_ext(queue_id, stored)
+        )
+        if is_held:
+            self._hold(connection, reply, stored[-1].end_offset)
+            return None
+        return reply
+
+    def _batch_messages(
+        self,
+        connection: Connection,
+        command: Command,
+        header: SendMessageHeader | SendMessageHeaderV2,
+        queue_id: int,
+    ) -> list[NewMessage]:
+        body = bytes(command.body)
+        if len(body) > self._body_bytes_max:
+            raise Refused(ResponseCode.MESSAGE_ILLEGAL, _ILLEGAL.format(self._body_bytes_max))
+        messages: list[NewMessage] = []
+        for element in decode_batch(body):
+            if len(messages) == BATCH_COUNT_MAX:
+                raise Refused(
+                    ResponseCode.MESSAGE_ILLEGAL,
+                    f"a batch holds at most {BATCH_COUNT_MAX} messages",
+                )
+            try:
+                text = element.properties.decode()
+            except UnicodeDecodeError:
+                raise Refused(
+                    ResponseCode.MESSAGE_ILLEGAL, "properties of a batch element are not UTF-8"
+                ) from None
+            stored_text, tags_code, keys, _ = prepare_element(text, self._cluster)
+            messages.append(
+                NewMessage(
+                    topic=header.topic,
+                    queue_id=queue_id,
+                    body=element.body,
+                    properties=stored_text,
+                    tags_code=tags_code,
+                    keys=keys,
+                    flag=element.flag,
+                    sys_flag=header.sys_flag & ~_HOST_BITS,
+                    born_timestamp=header.born_timestamp,
+                    born_host=connection.peer_host,
+                    reconsume_times=header.reconsume_times,
+                )
+            )
+        if not messages:
+            raise Refused(ResponseCode.MESSAGE_ILLEGAL, "a batch without messages")
+        return messages
+
+    def _batch_ext(self, queue_id: int, stored: list[Stored]) -> dict[str, str]:
+        prefix = self._id_prefix
+        return {
+            "msgId": ",".join(f"{prefix}{one.physical_offset:016X}" for one in stored),
+            "queueId": str(queue_id),
+            "queueOffset": str(stored[0].queue_offset),
+            **self._reply_ext,
+        }
+
+    def _admit(
+        self, connection: Connection, header: SendMessageHeader | SendMessageHeaderV2
+    ) -> SendTarget:
+        """The checks before anything is stored, in RocketMQ's order. Raises Refused."""
+        if self._is_gated:
+            self._check_gate(header.topic)
+        target = self._targets.find(header)
+        if header.queue_id >= target.queue_count or target.write_queue_count == 0:
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"request queueId[{header.queue_id}] is illegal, {target} "
+                f"Producer: {connection.peer}",
+            )
+        if header.sys_flag & _TRANSACTION_BITS:
+            raise Refused(
+                ResponseCode.MESSAGE_ILLEGAL,
+                "transactional messages are not supported by this broker; the message was not stored",
+            )
+        if target.is_retry:
+            self._targets.check_retry(header)
+        return target
+
+    def _check_gate(self, topic: str) -> None:
+        if self._is_slave:
+            raise Refused(
+                ResponseCode.SERVICE_NOT_AVAILABLE,
+                "service not available now: this broker is a slave",
+            )
+        if self._clock.wall_ms() < self._accept_from_ms:
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"broker unable to service, until {self._accept_from_ms} (startAcceptSendRequestTimeStamp)",
+            )
+        if not self._is_writable and self._targets.is_ordered(topic):
+            raise Refused(ResponseCode.NO_PERMISSION, "the broker sending message is forbidden")
+
+    def _check_overload(self) -> None:
+        if text := self._flow.overload(self._store.watermarks.flushed.waiting):
+            raise Refused(ResponseCode.SYSTEM_BUSY, text)
+
+    def _put_failed(self, error: Exception) -> NoReturn:
+        self._stats.put_failed_count += 1
+        if isinstance(error, RecordTooLarge):
+            raise Refused(
+                ResponseCode.MESSAGE_ILLEGAL, _ILLEGAL.format(self._body_bytes_max)
+            ) from error
+        if isinstance(error, DiskFull | StoreClosed):
+            raise Refused(
+                ResponseCode.SERVICE_NOT_AVAILABLE, f"service not available now: {error}"
+            ) from error
+        if isinstance(error, OSError):
+            log.error("append failed error=%r", error)
+            raise Refused(ResponseCode.SYSTEM_ERROR, f"the disk failed: {error}") from error
+        raise error
+
+    def _hold(self, connection: Connection, reply: Command, end_offset: int) -> None:
+        """Answer when the disk has the record, or with FLUSH_DISK_TIMEOUT when that takes too long."""
+
+        def flushed(is_in_time: bool) -> None:
+            if not is_in_time:
+                reply.code = int(ResponseCode.FLUSH_DISK_TIMEOUT)
+            connection.send(reply)
+
+        self._store.watermarks.flushed.when(
+            end_offset, flushed, self._monotonic() + self._flush_seconds_max
+        )
+
+    def _slow_put(self, seconds: float) -> None:
+        milliseconds = seconds * 1000
+        self._stats.slow_put(milliseconds)
+        self._flow.append_took(milliseconds)
+
+    def _apply(self, config: BrokerConfig) -> None:
+        self._is_sync_flush = config.store.flush.is_sync
+        self._flush_seconds_max = config.store.flush.sync_timeout_ms / 1000
+        self._body_bytes_max = config.store.log.message_bytes_max
+        # Without replication there is no slave whose copy a SYNC_MASTER could wait for.
+        self._stored_code = (
+            int(ResponseCode.SLAVE_NOT_AVAILABLE) if config.identity.role == SYNC_MASTER else 0
+        )
+        self._is_slave = config.identity.is_slave
+        self._accept_from_ms = config.flow.accept_sends_from_ms
+        self._is_writable = is_writable(config.topics.permission)
+        self._is_gated = (
+            self._is_slave or not self._is_writable or self._clock.wall_ms() < self._accept_from_ms
+        )
+        self._reply_ext = {
+            "MSG_REGION": config.identity.region_id,
+            "TRACE_ON": "true" if config.topics.trace_on else "false",
+        }

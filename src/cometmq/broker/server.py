@@ -1,0 +1,368 @@
+"""The composition root of a broker: builds the parts in order, and stops them in the reverse order.
+
+Reading it top to bottom tells what a broker consists of and what each part knows. Nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from typing import Final
+
+from cometmq.base.errors import ConfigError
+from cometmq.base.ports import Clock, Files
+from cometmq.base.system import SystemClock, SystemFiles
+from cometmq.broker.client_registry import ClientRegistry
+from cometmq.broker.cluster_view import ClusterView
+from cometmq.broker.config import BrokerConfig
+from cometmq.broker.consumer_notifier import ConsumerNotifier
+from cometmq.broker.flow_control import FlowControl
+from cometmq.broker.housekeeping import Housekeeping
+from cometmq.broker.live_config import LiveConfig
+from cometmq.broker.long_polling import LongPolling
+from cometmq.broker.processors.admin.all import register_admin
+from cometmq.broker.processors.clients import ClientProcessor
+from cometmq.broker.processors.locks import LockProcessor
+from cometmq.broker.processors.offsets import OffsetProcessor
+from cometmq.broker.processors.pull import PullProcessor
+from cometmq.broker.processors.query import QueryProcessor
+from cometmq.broker.processors.send import SendProcessor
+from cometmq.broker.queue_locks import QueueLocks
+from cometmq.broker.registration import Registration
+from cometmq.broker.request_modes import RequestModes
+from cometmq.broker.stats import BrokerStats
+from cometmq.broker.topic_creation import TopicCreation
+from cometmq.model.address import pack_host, split_address, split_addresses
+from cometmq.model.topic import TopicConfig
+from cometmq.remoting.client import RemotingClient
+from cometmq.remoting.connection import Connection
+from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.remoting.server import RemotingServer
+from cometmq.store.message_store import MessageStore
+from cometmq.store.meta.groups import GroupTable
+from cometmq.store.meta.offsets import OffsetTable
+from cometmq.store.meta.topics import TopicTable
+
+log = logging.getLogger("cometmq.broker")
+
+DRAIN_SECONDS_MAX: Final = 6.0
+"""How long a stop waits for sends whose reply waits for the disk: a little longer than ``syncFlushTimeout``."""
+
+
+class Broker:
+    """``start`` it once, ``stop`` it once, both on the same event loop. The parts exist between the two.
+
+    Args:
+        config_path: the file the config came from; changes made over the network are written into it.
+        ignored: RocketMQ's settings that mean nothing here, as given.
+    """
+
+    store: MessageStore
+    topics: TopicTable
+    groups: GroupTable
+    offsets: OffsetTable
+    clients: ClientRegistry
+    locks: QueueLocks
+    stats: BrokerStats
+    flow: FlowControl
+    registration: Registration
+    long_polling: LongPolling
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock | None = None,
+        files: Files | None = None,
+        config_path: str | None = None,
+        ignored: Mapping[str, str] | None = None,
+    ) -> None:
+        self.clock = clock or SystemClock()
+        self.files = files or SystemFiles()
+        self.live = LiveConfig(
+            config, clock=self.clock, files=self.files, path=config_path, ignored=ignored
+        )
+        self.dispatcher = Dispatcher()
+        """What the main port serves."""
+        self.vip_dispatcher = Dispatcher()
+        """What the VIP port serves: all but pulls, so that long reads never stand before sends."""
+        self._servers: list[RemotingServer] = []
+        self._stack = AsyncExitStack()
+        self._port = 0
+
+    @property
+    def port(self) -> int:
+        """The bound port; 0 before the start."""
+        return self._port
+
+    @property
+    def address(self) -> str:
+        """What clients are told to connect to."""
+        return _address(self.live.current.identity.ip1, self._port)
+
+    async def start(self) -> None:
+        """Serve from the return on.
+
+        Raises:
+            ConfigError: settings that cannot work together.
+            StoreError, CorruptFile: the store cannot be opened; nothing in it was changed.
+            RemotingError: a port cannot be had. Nothing is left running.
+        """
+        config = self.live.current
+        _check(config)
+        async with AsyncExitStack() as stack:
+            if config.network.listen_port:
+                self._port = config.network.listen_port
+            else:
+                # The records carry the port, so it must be known before the store is opened. Nobody else
+                # knows it yet, hence nobody calls before the handlers are in place.
+                self._port = await self._listen(stack, self.dispatcher, 0)
+            self._open_store(stack, config)
+            self._build_parts()
+            client = RemotingClient(config=config.remoting_client)
+            stack.push_async_callback(client.close)
+            await self._build_processors(stack, client)
+            if config.network.listen_port:
+                await self._listen(stack, self.dispatcher, config.network.listen_port)
+            if config.network.vip_port is not None:
+                await self._listen(stack, self.vip_dispatcher, config.network.vip_port)
+            stack.push_async_callback(self._drain)
+            stack.push_async_callback(self.registration.stop)
+            await self.registration.start()
+            self._stack = stack.pop_all()
+        log.info("broker started name=%s address=%s", config.identity.broker_name, self.address)
+        _warn(config)
+
+    async def stop(self) -> None:
+        """Leave the name servers, answer what is under way, save and close everything."""
+        if self._port:
+            await self._stack.aclose()
+            self._port = 0
+            log.info("broker stopped name=%s", self.live.current.identity.broker_name)
+
+    def _open_store(self, stack: AsyncExitStack, config: BrokerConfig) -> None:
+        loop = asyncio.get_running_loop()
+        self.store = MessageStore(
+            config.store,
+            store_host=self._store_host(config),
+            files=self.files,
+            clock=self.clock,
+            schedule=lambda callback: _schedule(loop, callback),
+        )
+        self.store.load()
+        stack.callback(self.store.close)
+        directory = config.store.path("config")
+        self.topics = TopicTable(directory, self.files, self.clock)
+        self.groups = GroupTable(directory, self.files, self.clock)
+        self.offsets = OffsetTable(directory, self.files, self.clock)
+        self.modes = RequestModes(directory, self.files)
+        for table in (self.topics, self.groups, self.offsets, self.modes):
+            table.load()
+        self.store.start()
+
+    def _build_parts(self) -> None:
+        config = self.live.current
+        self.stats = BrokerStats(self.clock, cluster=config.identity.cluster_name)
+        self.clients = ClientRegistry(self.clock)
+        self.locks = QueueLocks(self.clock)
+        self.flow = FlowControl(config.flow)
+        self.creation = TopicCreation(
+            self.topics,
+            self.groups,
+            config.topics,
+            on_created=self._topic_created,
+            on_auto_created=self._topic_auto_created,
+        )
+        self.notifier = ConsumerNotifier(
+            self.clients, self.groups.get, is_enabled=config.consumers.notify_ids_changed
+        )
+        self.live.on_change(self._apply)
+
+    async def _build_processors(self, stack: AsyncExitStack, client: RemotingClient) -> None:
+        config = self.live.current
+        name_servers = split_addresses(config.network.name_servers)
+        self.cluster_view = ClusterView(
+            client=client,
+            name_servers=name_servers,
+            identity=config.identity,
+            address=self.address,
+        )
+        stack.push_async_callback(self.cluster_view.stop)
+        self.registration = Registration(
+            live=self.live,
+            topics=self.topics,
+            client=client,
+            name_servers=name_servers,
+            address=self.address,
+            ha_address=_address(config.identity.ip2, self._port + 1),
+        )
+        self.creation.create_system_entries(config.identity)
+        pulls = PullProcessor(
+            live=self.live,
+            store=self.store,
+            topics=self.topics,
+            offsets=self.offsets,
+            creation=self.creation,
+            clients=self.clients,
+            stats=self.stats,
+            clock=self.clock,
+            scheduler=asyncio.get_running_loop(),
+        )
+        self.long_polling = pulls.long_polling
+        self.store.arrivals.append(self.long_polling.arrived)
+        self._client_processor = ClientProcessor(
+            clients=self.clients, notifier=self.notifier, creation=self.creation
+        )
+        housekeeping = Housekeeping(
+            live=self.live,
+            clock=self.clock,
+            store=self.store,
+            topics=self.topics,
+            groups=self.groups,
+            offsets=self.offsets,
+            clients=self._client_processor,
+            locks=self.locks,
+            stats=self.stats,
+            flow=self.flow,
+        )
+        stack.push_async_callback(housekeeping.stop)
+        housekeeping.start()
+        pulls.register(self.dispatcher)
+        sends = SendProcessor(
+            live=self.live,
+            store=self.store,
+            store_host=self._store_host(config),
+            topics=self.topics,
+            creation=self.creation,
+            stats=self.stats,
+            flow=self.flow,
+            clock=self.clock,
+        )
+        offsets = OffsetProcessor(
+            offsets=self.offsets, topics=self.topics, creation=self.creation, store=self.store
+        )
+        queries = QueryProcessor(self.store, self.live)
+        locks = LockProcessor(self.locks)
+        for dispatcher in (self.dispatcher, self.vip_dispatcher):
+            dispatcher.guards.append(self.flow.guard)
+            for processor in (sends, offsets, self._client_processor, locks, queries):
+                processor.register(dispatcher)
+            register_admin(
+                dispatcher,
+                address=self.address,
+                live=self.live,
+                store=self.store,
+                topics=self.topics,
+                groups=self.groups,
+                offsets=self.offsets,
+                modes=self.modes,
+                clients=self.clients,
+                stats=self.stats,
+                flow=self.flow,
+                clock=self.clock,
+                files=self.files,
+                announce=self.registration.announce,
+                queues_of=self.cluster_view.readable_queues,
+            )
+
+    async def _listen(self, stack: AsyncExitStack, dispatcher: Dispatcher, port: int) -> int:
+        config = self.live.current
+        server = RemotingServer(
+            dispatcher, config=config.remoting, tls=config.tls, on_close=self._connection_closed
+        )
+        bound = await server.start(config.network.bind_address, port)
+        stack.push_async_callback(server.stop)
+        self._servers.append(server)
+        return bound
+
+    async def _drain(self) -> None:
+        """Take no more requests and let those be answered whose reply waits for the disk."""
+        for server in self._servers:
+            server.quiesce()
+        flushed = self.store.watermarks.flushed
+        if flushed.waiting:
+            answered = asyncio.Event()
+            flushed.when(self.store.max_physical, lambda _: answered.set())
+            try:
+                async with asyncio.timeout(DRAIN_SECONDS_MAX):
+                    await answered.wait()
+            except TimeoutError:
+                log.warning("sends not answered count=%d", flushed.waiting)
+        for server in self._servers:
+            await server.stop()
+
+    def _connection_closed(self, connection: Connection) -> None:
+        self.long_polling.forget(connection)
+        self._client_processor.closed(connection)
+
+    def _topic_created(self, config: TopicConfig) -> None:
+        log.info(
+            "topic created topic=%s queues=%d perm=%d",
+            config.topic_name,
+            config.queue_count,
+            config.perm,
+        )
+        self.registration.changed(config)
+
+    def _topic_auto_created(self, config: TopicConfig) -> None:
+        if self.live.current.topics.auto_create_on_all_masters:
+            self.cluster_view.spread(config)
+
+    def _apply(self, config: BrokerConfig) -> None:
+        self.store.apply(config.store)
+        self.flow.apply(config.flow)
+        self.creation.apply(config.topics)
+        self.notifier.is_enabled = config.consumers.notify_ids_changed
+
+    def _store_host(self, config: BrokerConfig) -> bytes:
+        return pack_host(_ip_of(config.identity.ip1), self._port)
+
+    def __repr__(self) -> str:
+        identity = self.live.current.identity
+        state = f"at {self.address}" if self._port else "stopped"
+        return f"<Broker {identity.cluster_name}/{identity.broker_name} {state}>"
+
+
+def _check(config: BrokerConfig) -> None:
+    if config.identity.is_slave:
+        raise ConfigError(
+            "brokerRole=SLAVE needs replication, which this version does not have; run it as a master"
+        )
+    for address in split_addresses(config.network.name_servers):
+        split_address(address)
+
+
+def _warn(config: BrokerConfig) -> None:
+    if not config.network.is_loopback:
+        log.warning(
+            "broker listens beyond loopback address=%s: without ACL whoever reaches it may read, write and delete",
+            config.network.bind_address,
+        )
+    if not config.network.name_servers:
+        log.warning("no name server is configured: clients will not find this broker")
+    if config.consumers.property_filter:
+        log.warning("enablePropertyFilter has no effect: SQL92 subscriptions are refused")
+
+
+def _schedule(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
+    """Bring a release of waiting replies from a flush thread to the loop."""
+    try:
+        loop.call_soon_threadsafe(callback)
+    except RuntimeError:
+        # The loop has gone, and with it everybody who waited.
+        pass
+
+
+def _ip_of(host: str) -> str:
+    """The records hold an address, not a name."""
+    try:
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    except OSError as error:
+        raise ConfigError(f"brokerIP1={host} is no address of any machine: {error}") from None
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

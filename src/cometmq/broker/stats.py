@@ -1,0 +1,263 @@
+"""Counters of what the broker does, and what they were a minute, an hour and a day ago.
+
+The data path keeps a ``Tally`` at hand and adds to its two integers; everything else happens when ``sample`` is
+called (every 10 s, from the event loop) or when somebody asks. A tally that does not move takes no samples.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from cometmq.base.ports import Clock
+
+SAMPLE_SECONDS: Final = 10.0
+
+# Width of the window, distance of its samples, samples kept (one more than fit, so that the edge is covered).
+_WINDOWS: Final = ((60.0, 10.0, 8), (3600.0, 600.0, 8), (86400.0, 3600.0, 26))
+
+_LATENCY_EDGES_MS: Final = (0, 10, 50, 100, 200, 500, 1000, 2000, 3000, 4000, 5000, 10000)
+_LATENCY_NAMES: Final = (
+    "[<=0ms]",
+    *(f"[{low}~{high}ms]" for low, high in pairwise(_LATENCY_EDGES_MS[:6])),
+    "[500ms~1s]",
+    "[1~2s]",
+    "[2~3s]",
+    "[3~4s]",
+    "[4~5s]",
+    "[5~10s]",
+    "[10s~]",
+)
+
+
+class Window(NamedTuple):
+    """What happened inside one window: total, per second, and per single event."""
+
+    sum: int
+    tps: float
+    average: float
+
+
+class StatsView(NamedTuple):
+    minute: Window
+    hour: Window
+    day: Window
+
+
+class Tally:
+    """Messages and their bytes. ``count`` and ``size_bytes`` are added to directly by the data path."""
+
+    __slots__ = ("_samples", "count", "size_bytes")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.size_bytes = 0
+        # One list of (monotonic time, count, bytes) per window, oldest first; made when it first moves.
+        self._samples: tuple[list[tuple[float, int, int]], ...] = ()
+
+    def sample(self, now: float) -> None:
+        """Remember the present values where they changed since the last sample of a window."""
+        if not self._samples:
+            if self.count == 0:
+                return
+            # The counter stood at zero until the sample before this one.
+            self._samples = tuple([(now - distance, 0, 0)] for _, distance, _ in _WINDOWS)
+        for samples, (_, distance, kept) in zip(self._samples, _WINDOWS, strict=True):
+            at, count, _ = samples[-1]
+            if count != self.count and now - at >= distance * 0.95:
+                samples.append((now, self.count, self.size_bytes))
+                if len(samples) > kept:
+                    del samples[0]
+
+    def view(self, now: float, *, of_bytes: bool) -> StatsView:
+        """The three windows that end now, of the bytes or of the messages."""
+        windows = []
+        for index, (width, _, _) in enumerate(_WINDOWS):
+            count, size_bytes = self._before(index, now - width)
+            events = self.count - count
+            total = self.size_bytes - size_bytes if of_bytes else events
+            windows.append(Window(total, total / width, total / events if events else 0.0))
+        return StatsView(*windows)
+
+    def rate(self, now: float, seconds: float) -> float:
+        """Messages per second over the last ``seconds``."""
+        index = 0 if seconds <= 60 else 1
+        return (self.count - self._before(index, now - seconds)[0]) / seconds
+
+    def _before(self, window: int, then: float) -> tuple[int, int]:
+        """Count and bytes at a time in the past: the newest sample that is not after it, else the oldest one."""
+        if not self._samples:
+            return (0, 0)
+        samples = self._samples[window]
+        at = bisect_right(samples, then, key=lambda sample: sample[0])
+        _, count, size_bytes = samples[max(at - 1, 0)]
+        return count, size_bytes
+
+
+class BrokerStats:
+    """All tallies of one broker. Owned by the event loop; not thread-safe."""
+
+    def __init__(self, clock: Clock, *, cluster: str = "DefaultCluster") -> None:
+        self._clock = clock
+        self._cluster = cluster
+        self._topic_put: dict[str, Tally] = {}
+        self._group_get: dict[str, Tally] = {}
+        self._put = Tally()
+        # What topics that are gone had counted, so that the total never goes back.
+        self._forgotten = Tally()
+        self.get_found = Tally()
+        """Messages and bytes that pulls shipped."""
+        self.pulls_found = Tally()
+        self.pulls_missed = Tally()
+        self.put_failed_count = 0
+        self.put_max_ms = 0
+        self.get_max_ms = 0
+        self._put_latencies = [0] * len(_LATENCY_NAMES)
+        self.boot_ms = clock.wall_ms()
+        self._mornings = Mornings()
+
+    def topic_put(self, topic: str) -> Tally:
+        """The tally of sends to a topic; stays valid, to be kept by the caller."""
+        tally = self._topic_put.get(topic)
+        if tally is None:
+            tally = self._topic_put[topic] = Tally()
+        return tally
+
+    def group_get(self, topic: str, group: str) -> Tally:
+        """The tally of what a group pulled of a topic."""
+        key = f"{topic}@{group}"
+        tally = self._group_get.get(key)
+        if tally is None:
+            tally = self._group_get[key] = Tally()
+        return tally
+
+    @property
+    def put(self) -> Tally:
+        """All messages stored by sends. Summed up here, so that the data path counts each message once."""
+        tallies = [self._forgotten, *self._topic_put.values()]
+        self._put.count = sum(tally.count for tally in tallies)
+        self._put.size_bytes = sum(tally.size_bytes for tally in tallies)
+        return self._put
+
+    @property
+    def put_latencies(self) -> list[int]:
+        """Appends by duration. Those below a millisecond, nearly all of them, are not counted one by one."""
+        counts = list(self._put_latencies)
+        counts[0] = max(self.put.count - sum(counts), 0)
+        return counts
+
+    def slow_put(self, milliseconds: float) -> None:
+        """Count an append that took a millisecond or more by its duration."""
+        self._put_latencies[bisect_left(_LATENCY_EDGES_MS, int(milliseconds))] += 1
+        if milliseconds > self.put_max_ms:
+            self.put_max_ms = int(milliseconds)
+
+    def sample(self) -> None:
+        """Call every ``SAMPLE_SECONDS``."""
+        now = self._clock.monotonic()
+        for table in (self._topic_put, self._group_get):
+            for tally in table.values():
+                tally.sample(now)
+        for tally in (self.put, self.get_found, self.pulls_found, self.pulls_missed):
+            tally.sample(now)
+        self._mornings.roll(self._clock.wall_ms(), self.put.count, self.get_found.count)
+
+    def view(self, name: str, key: str) -> StatsView | None:
+        """What VIEW_BROKER_STATS_DATA asks for, or None when nothing is counted under that name and key."""
+        tables = {
+            "TOPIC_PUT": self._topic_put,
+            "GROUP_GET": self._group_get,
+            "BROKER_PUT": {self._cluster: self.put},
+            "BROKER_GET": {self._cluster: self.get_found},
+        }
+        family, _, unit = name.rpartition("_")
+        tally = tables.get(family, {}).get(key)
+        if tally is None or unit not in ("NUMS", "SIZE"):
+            return None
+        return tally.view(self._clock.monotonic(), of_bytes=unit == "SIZE")
+
+    def put_tps(self) -> str:
+        return self._rates(self.put)
+
+    def get_found_tps(self) -> str:
+        return self._rates(self.pulls_found)
+
+    def get_miss_tps(self) -> str:
+        return self._rates(self.pulls_missed)
+
+    def get_transferred_tps(self) -> str:
+        return self._rates(self.get_found)
+
+    def get_total_tps(self) -> str:
+        now = self._clock.monotonic()
+        return " ".join(
+            str(self.pulls_found.rate(now, seconds) + self.pulls_missed.rate(now, seconds))
+            for seconds in (10, 60, 600)
+        )
+
+    def put_distribution(self) -> str:
+        """``[<=0ms]:N [0~10ms]:N …`` as brokerStatus prints it."""
+        counts = self._latency_counts()
+        return " ".join(
+            f"{name}:{count}" for name, count in zip(_LATENCY_NAMES, counts, strict=True)
+        )
+
+    def put_latency_ms(self, quantile: float) -> float:
+        """The end of the bucket below which that part of all appends lies, no more than the slowest took."""
+        counts = self._latency_counts()
+        total = sum(counts)
+        seen = 0
+        for count, edge_ms in zip(counts, _LATENCY_EDGES_MS, strict=False):
+            seen += count
+            if seen >= total * quantile:
+                return float(min(edge_ms, self.put_max_ms))
+        return float(self.put_max_ms)
+
+    def _latency_counts(self) -> list[int]:
+        counts = list(self._put_latencies)
+        # Appends below a millisecond, nearly all of them, are not counted one by one.
+        counts[0] = self.put.count - sum(counts)
+        return counts
+
+    @property
+    def mornings(self) -> Mornings:
+        return self._mornings
+
+    def forget_topic(self, topic: str) -> None:
+        gone = self._topic_put.pop(topic, None)
+        if gone is not None:
+            self._forgotten.count += gone.count
+            self._forgotten.size_bytes += gone.size_bytes
+        prefix = topic + "@"
+        for key in [key for key in self._group_get if key.startswith(prefix)]:
+            del self._group_get[key]
+
+    def forget_group(self, group: str) -> None:
+        suffix = "@" + group
+        for key in [key for key in self._group_get if key.endswith(suffix)]:
+            del self._group_get[key]
+
+    def _rates(self, tally: Tally) -> str:
+        now = self._clock.monotonic()
+        return " ".join(str(tally.rate(now, seconds)) for seconds in (10, 60, 600))
+
+
+class Mornings:
+    """Totals as they stood at the last two midnights (UTC), which brokerStatus and clusterList subtract."""
+
+    __slots__ = ("_day", "get_today", "get_yesterday", "put_today", "put_yesterday")
+
+    def __init__(self) -> None:
+        self._day = -1
+        self.put_yesterday = self.put_today = 0
+        self.get_yesterday = self.get_today = 0
+
+    def roll(self, wall_ms: int, put_count: int, get_count: int) -> None:
+        day = wall_ms // 86_400_000
+        if self._day < 0:
+            self._day = day
+        elif day > self._day:
+            self._day = day
+            self.put_yesterday, self.put_today = self.put_today, put_count
+            self.get_yesterday, self.get_today = self.get_today, get_count

@@ -1,0 +1,172 @@
+"""Topics and groups that come into being by use: system topics at the start, sends to a new topic, retry topics.
+
+Creating marks the table and tells ``registration``; the tables write themselves to disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cometmq.broker.config_slices import IdentityConfig, TopicsConfig
+from cometmq.model.flags import READ_WRITE, Perm, TopicFlag, is_inherited
+from cometmq.model.group import SubscriptionGroupConfig
+from cometmq.model.names import (
+    AUTO_CREATE_TOPIC,
+    BENCHMARK_TOPIC,
+    OFFSET_MOVED_TOPIC,
+    RETRY_PREFIX,
+    SCHEDULE_TOPIC,
+    SELF_TEST_TOPIC,
+    SYSTEM_GROUPS,
+    group_fault,
+    reply_topic,
+    retry_topic,
+)
+from cometmq.model.topic import TopicConfig
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.refusal import Refused
+from cometmq.store.meta.groups import GroupTable
+from cometmq.store.meta.topics import TopicTable
+
+DELAY_LEVEL_COUNT = 18
+INHERITED = int(Perm.INHERIT)
+
+
+def system_topics(identity: IdentityConfig, topics: TopicsConfig) -> list[TopicConfig]:
+    """What every broker has from its start, as RocketMQ does."""
+    found = [
+        _topic(SELF_TEST_TOPIC, 1),
+        _topic(BENCHMARK_TOPIC, 1024),
+        _topic(identity.cluster_name, 16, _named_perm(topics.cluster_topic)),
+        _topic(identity.broker_name, 1, _named_perm(topics.broker_topic)),
+        _topic(OFFSET_MOVED_TOPIC, 1),
+        _topic(SCHEDULE_TOPIC, DELAY_LEVEL_COUNT),
+        _topic(reply_topic(identity.cluster_name), 1),
+    ]
+    if topics.auto_create_topic:
+        found.append(_topic(AUTO_CREATE_TOPIC, topics.default_queue_count, READ_WRITE | INHERITED))
+    if topics.trace_topic:
+        found.append(_topic(topics.trace_topic_name, 1))
+    # A broker named like its cluster shares the topic; the first entry, the cluster's, wins.
+    return list({config.topic_name: config for config in reversed(found)}.values())
+
+
+def inherited_topic(
+    topic: str, parent: TopicConfig, queue_count: int, sys_flag: int = 0
+) -> TopicConfig | None:
+    """The config of a topic auto-created after ``parent``, or None when the parent does not allow it."""
+    count = min(queue_count, parent.write_queue_nums)
+    if not is_inherited(parent.perm) or count <= 0:
+        return None
+    return TopicConfig(
+        topic_name=topic,
+        read_queue_nums=count,
+        write_queue_nums=count,
+        perm=parent.perm & ~INHERITED,
+        topic_filter_type=parent.topic_filter_type,
+        topic_sys_flag=sys_flag,
+    )
+
+
+class TopicCreation:
+    """Creates topics and groups in their tables.
+
+    Args:
+        on_created: told of every topic created here, after it is in the table.
+        on_auto_created: told of those that a client's send created.
+    """
+
+    def __init__(
+        self,
+        topics: TopicTable,
+        groups: GroupTable,
+        config: TopicsConfig,
+        *,
+        on_created: Callable[[TopicConfig], None],
+        on_auto_created: Callable[[TopicConfig], None],
+    ) -> None:
+        self._topics = topics
+        self._groups = groups
+        self._config = config
+        self._on_created = on_created
+        self._on_auto_created = on_auto_created
+
+    def apply(self, config: TopicsConfig) -> None:
+        """Settings changed."""
+        self._config = config
+
+    def create_system_entries(self, identity: IdentityConfig) -> None:
+        """Add the system topics and groups that a loaded table lacks."""
+        self._topics.put_many(
+            [
+                config
+                for config in system_topics(identity, self._config)
+                if self._topics.get(config.topic_name) is None
+            ]
+        )
+        for name in SYSTEM_GROUPS:
+            if self._groups.get(name) is None:
+                self._groups.put(SubscriptionGroupConfig(group_name=name))
+
+    def for_send(
+        self, topic: str, default_topic: str, queue_count: int, *, is_unit: bool
+    ) -> TopicConfig | None:
+        """The config of a topic a client sends to, created if that is allowed; None when it is not."""
+        known = self._topics.get(topic)
+        if known is not None:
+            return known
+        sys_flag = int(TopicFlag.UNIT) if is_unit else 0
+        if topic.startswith(RETRY_PREFIX):
+            return self._add(_topic(topic, 1, sys_flag=int(TopicFlag.UNIT_SUB) if is_unit else 0))
+        parent = self._topics.get(default_topic)
+        if parent is None:
+            return None
+        if default_topic == AUTO_CREATE_TOPIC and not self._config.auto_create_topic:
+            return None
+        created = inherited_topic(topic, parent, queue_count, sys_flag)
+        if created is None:
+            return None
+        self._add(created)
+        self._on_auto_created(created)
+        return created
+
+    def retry_topic(self, group: SubscriptionGroupConfig, *, is_unit: bool = False) -> None:
+        """Make sure that the retry topic of a group exists."""
+        name = retry_topic(group.group_name)
+        if self._topics.get(name) is None and group.retry_queue_nums > 0:
+            sys_flag = int(TopicFlag.UNIT_SUB) if is_unit else 0
+            self._add(_topic(name, group.retry_queue_nums, sys_flag=sys_flag))
+
+    def group(self, name: str) -> SubscriptionGroupConfig | None:
+        """A group's config, created if that is allowed; None when it is not.
+
+        Raises:
+            Refused: the name is no legal one, and so cannot be created.
+        """
+        known = self._groups.get(name)
+        if known is not None or not self._config.auto_create_group:
+            return known
+        if fault := group_fault(name):
+            raise Refused(ResponseCode.SYSTEM_ERROR, fault)
+        created = SubscriptionGroupConfig(group_name=name)
+        self._groups.put(created)
+        return created
+
+    def _add(self, config: TopicConfig) -> TopicConfig:
+        self._topics.put(config)
+        self._on_created(config)
+        return config
+
+
+def _named_perm(is_enabled: bool) -> int:
+    return INHERITED | (READ_WRITE if is_enabled else 0)
+
+
+def _topic(name: str, queues: int, perm: int = READ_WRITE, *, sys_flag: int = 0) -> TopicConfig:
+    return TopicConfig(
+        topic_name=name,
+        read_queue_nums=queues,
+        write_queue_nums=queues,
+        perm=perm,
+        topic_sys_flag=sys_flag,
+    )
