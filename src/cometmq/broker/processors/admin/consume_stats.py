@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from cometmq.store.message_store import MessageStore
-
 from cometmq.base.ports import Clock
 from cometmq.broker.client_registry import ClientRegistry
 from cometmq.broker.stats import BrokerStats
@@ -33,6 +31,7 @@ from cometmq.protocol.headers.admin import (
 from cometmq.protocol.refusal import Refused
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.groups import GroupTable
 from cometmq.store.meta.offsets import OffsetTable
 from cometmq.store.meta.topics import TopicTable
@@ -160,8 +159,9 @@ class ConsumeStatsAdmin:
         offset = self._offsets.query(group, topic, queue_id)
         consumed_ms = store.store_time(topic, queue_id, offset - 1) if offset > 0 else first_ms
         delay_ms = 0
-        if offset < end:
-            delay_ms = self._clock.wall_ms() - store.store_time(topic, queue_id, max(offset, 0))
+        next_offset = max(offset, 0)
+        if next_offset < end:
+            delay_ms = self._clock.wall_ms() - store.store_time(topic, queue_id, next_offset)
         return ConsumeTimeSpan(
             message_queue=self._queue(topic, queue_id),
             min_time_stamp=first_ms,

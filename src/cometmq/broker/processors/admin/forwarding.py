@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Final
 
-from cometmq.store.message_store import MessageStore
-
 from cometmq.base.errors import CallTimedOut, RemotingError, UsageError
 from cometmq.broker.client_registry import Client, ClientRegistry
 from cometmq.model.message_id import parse_offset_id
@@ -20,6 +18,7 @@ from cometmq.protocol.headers.admin import (
 from cometmq.protocol.refusal import Refused
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.store.message_store import MessageStore
 
 CALL_SECONDS: Final = 10.0
 CLIENT_VERSION_MIN: Final = 62

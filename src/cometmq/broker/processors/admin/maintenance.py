@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 
-from cometmq.store.message_store import MessageStore
-
 from cometmq.broker.config_slices import IdentityConfig
 from cometmq.broker.processors.admin.common import system_topic_names
 from cometmq.model.names import is_system_topic
@@ -13,6 +11,7 @@ from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.command import Command
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.topics import TopicTable
 
 log = logging.getLogger("cometmq.broker")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from cometmq.store.message_store import MessageStore
-
 from cometmq.broker.client_registry import ClientRegistry
 from cometmq.model.topic import TopicConfig
 from cometmq.protocol.bodies.group import GroupList, SubscriptionOfGroup
@@ -24,6 +22,7 @@ from cometmq.protocol.headers.admin import (
 )
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.offsets import OffsetTable
 from cometmq.store.meta.topics import TopicTable
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from cometmq.store.message_store import MessageStore
-
 from cometmq.broker.client_registry import ClientRegistry
 from cometmq.broker.processors.admin.common import NOT_SET
 from cometmq.protocol.bodies.stats import ConsumeQueueEntries, ConsumeQueueEntry
@@ -16,6 +14,7 @@ from cometmq.protocol.headers.admin import QueryConsumeQueueHeader
 from cometmq.protocol.refusal import Refused
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.store.message_store import MessageStore
 
 ENTRIES_MAX: Final = 10_000
 """Most entries of one reply."""

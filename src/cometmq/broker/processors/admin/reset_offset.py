@@ -11,8 +11,6 @@ import logging
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Final
 
-from cometmq.store.message_store import MessageStore
-
 from cometmq.base.errors import ProtocolError, RemotingError
 from cometmq.broker.client_registry import Client, ClientRegistry
 from cometmq.broker.processors.admin.common import NOT_SET
@@ -31,6 +29,7 @@ from cometmq.protocol.headers.admin import GetConsumerStatusHeader, ResetOffsetH
 from cometmq.protocol.refusal import Refused
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.offsets import OffsetTable
 from cometmq.store.meta.topics import TopicTable
 

@@ -6,8 +6,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from cometmq.store.message_store import MessageStore
-
 from cometmq.broker.config_slices import IdentityConfig
 from cometmq.broker.processors.admin.attributes import changed_attributes, parse_changes
 from cometmq.broker.processors.admin.common import (
@@ -38,6 +36,7 @@ from cometmq.protocol.headers.admin import (
 from cometmq.protocol.refusal import Refused
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.offsets import OffsetTable
 from cometmq.store.meta.topics import TopicTable
 
