@@ -134,6 +134,13 @@ class Files(Protocol):
         """Return once files created in and removed from a directory are so after a power loss, too."""
         ...
 
+    def boot_id(self) -> str:
+        """Which run of the operating system this is, empty when unknown.
+
+        As long as it stays the same, what a process wrote before it died is there, synced or not.
+        """
+        ...
+
     def memory_bytes(self) -> int:
         """Physical memory of the machine: what the page cache can hold at most."""
         ...

@@ -1,0 +1,207 @@
+"""The way of a message into the store: into the log first, then into its queue and the index.
+
+Everything that can fail comes before the first byte is written: room in the log, room for waiting queue entries, room
+in the index. Once the record is in the log only memory is touched, so a record that is in the log is in its queue.
+
+Thread rule: the owner of the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cometmq.base.errors import CometError, StoreClosed, UsageError
+from cometmq.base.ports import Clock
+from cometmq.model.names import SCHEDULE_TOPIC, topic_fault
+from cometmq.store.commit_log import CommitLog
+from cometmq.store.consume_queue import ConsumeQueue
+from cometmq.store.consume_queues import WAITING_MAX, ConsumeQueues, Written
+from cometmq.store.delay_levels import DelayLevels
+from cometmq.store.dispatch import has_queue_entry, is_indexed
+from cometmq.store.encode import encode, record_bytes
+from cometmq.store.flush import LogFlusher
+from cometmq.store.index_files import IndexFiles
+from cometmq.store.put import NewMessage, Stored
+from cometmq.store.watermarks import Watermarks
+
+Arrival = Callable[[str, int, int, int, int, bytes], None]
+"""Topic, queue id, new maximum offset, tags code, store timestamp, properties of a message that became readable."""
+
+
+class Appender:
+    def __init__(
+        self,
+        log: CommitLog,
+        queues: ConsumeQueues,
+        index: IndexFiles | None,
+        delay_levels: DelayLevels,
+        watermarks: Watermarks,
+        flusher: LogFlusher,
+        clock: Clock,
+        store_host: bytes,
+    ) -> None:
+        self.arrivals: list[Arrival] = []
+        self.refusal: CometError | None = StoreClosed("the store is not loaded")
+        """Why no message is taken at present. The flusher sets it, too, when a sync has failed."""
+        self.recheck: Callable[[], None] = _nothing
+        """Called before a message is refused, to see whether the reason still holds."""
+        self.body_bytes_max = 0
+        self._log = log
+        self._queues = queues
+        self._index = index
+        self._delay_levels = delay_levels
+        self._watermarks = watermarks
+        self._flusher = flusher
+        self._clock = clock
+        self._store_host = store_host
+        self._last_timestamp = 0
+        self._last_record = 0
+
+    def resume(self, last_timestamp: int, last_record: int) -> None:
+        """Go on after recovery: store times never go back, whatever the clock does."""
+        self._last_timestamp = self._flusher.store_timestamp = last_timestamp
+        self._last_record = last_record
+
+    def put(self, message: NewMessage) -> Stored:
+        if self.refusal is not None:
+            self._refuse()
+        sys_flag = message.sys_flag
+        queue = self._queues.get(message.topic, message.queue_id)
+        if queue is None:
+            queue = self._new_queue(message.topic, message.queue_id)
+        size_bytes = record_bytes(message, queue.topic_field, self._store_host, self.body_bytes_max)
+        physical_offset = self._reserve(size_bytes, len(message.keys))
+        timestamp = self._now()
+        # Half and rolled-back messages have no place in a queue.
+        has_entry = not sys_flag & 12 or has_queue_entry(sys_flag)
+        queue_offset = queue.next_offset if has_entry else 0
+        record = encode(
+            message,
+            size_bytes,
+            queue.topic_field,
+            queue_offset,
+            physical_offset,
+            timestamp,
+            self._store_host,
+        )
+        self._log.write(record)
+        self._dispatch(message, queue, has_entry, physical_offset, size_bytes, timestamp)
+        self._advance()
+        return Stored(physical_offset, size_bytes, queue_offset, timestamp)
+
+    def put_batch(self, messages: list[NewMessage]) -> list[Stored]:
+        if self.refusal is not None:
+            self._refuse()
+        if len({(message.topic, message.queue_id) for message in messages}) != 1:
+            raise UsageError("a batch needs messages, all of one topic and queue")
+        topic, queue_id = messages[0].topic, messages[0].queue_id
+        queue = self._queues.get(topic, queue_id) or self._new_queue(topic, queue_id)
+        host = self._store_host
+        sizes = [record_bytes(m, queue.topic_field, host, self.body_bytes_max) for m in messages]
+        key_count = sum(len(message.keys) for message in messages)
+        physical_offset = self._reserve(sum(sizes), key_count)
+        timestamp = self._now()
+        queue_offset = queue.next_offset
+        records: list[bytes] = []
+        stored: list[Stored] = []
+        for message, size_bytes in zip(messages, sizes, strict=True):
+            has_entry = has_queue_entry(message.sys_flag)
+            place = Stored(physical_offset, size_bytes, queue_offset if has_entry else 0, timestamp)
+            records.append(
+                encode(
+                    message,
+                    size_bytes,
+                    queue.topic_field,
+                    place.queue_offset,
+                    physical_offset,
+                    timestamp,
+                    host,
+                )
+            )
+            stored.append(place)
+            physical_offset += size_bytes
+            queue_offset += has_entry
+        # One write: a crash in the middle of it leaves the first records of the batch at most, and
+        # those were never acknowledged.
+        self._log.write(b"".join(records))
+        for message, place in zip(messages, stored, strict=True):
+            has_entry = has_queue_entry(message.sys_flag)
+            self._dispatch(
+                message, queue, has_entry, place.physical_offset, place.size_bytes, timestamp
+            )
+        self._advance()
+        return stored
+
+    def write_out(self) -> None:
+        """Put waiting index and queue entries into their files. Raises DiskFull, and then keeps them."""
+        # The index first: what the queues note as written holds for both.
+        if self._index is not None:
+            self._index.write_out()
+        reached = Written(self._log.end, self._last_timestamp, self._last_record)
+        self._queues.write_out(reached)
+
+    def _reserve(self, size_bytes: int, key_count: int) -> int:
+        if self._queues.waiting_count >= WAITING_MAX:
+            self.write_out()
+        if self._index is not None:
+            self._index.reserve(key_count)
+        return self._log.reserve(size_bytes)
+
+    def _now(self) -> int:
+        timestamp = self._clock.wall_ms()
+        if timestamp < self._last_timestamp:
+            return self._last_timestamp
+        self._last_timestamp = timestamp
+        return timestamp
+
+    def _dispatch(
+        self,
+        message: NewMessage,
+        queue: ConsumeQueue,
+        has_entry: bool,
+        physical_offset: int,
+        size_bytes: int,
+        timestamp: int,
+    ) -> None:
+        self._last_record = physical_offset
+        if self._index is not None and is_indexed(message.sys_flag):
+            self._index.add(message.topic, message.keys, physical_offset, timestamp)
+        if not has_entry:
+            return
+        tags_code = message.tags_code
+        if message.topic == SCHEDULE_TOPIC:
+            text = message.properties.decode(errors="replace")
+            tags_code = self._delay_levels.tags_code(message.topic, text, timestamp)
+        self._queues.append(queue, physical_offset, size_bytes, tags_code)
+        for arrival in self.arrivals:
+            arrival(
+                message.topic,
+                message.queue_id,
+                queue.next_offset,
+                tags_code,
+                timestamp,
+                message.properties,
+            )
+
+    def _advance(self) -> None:
+        end = self._log.end
+        self._flusher.store_timestamp = self._last_timestamp
+        self._watermarks.appended.advance(end)
+        self._watermarks.dispatched.advance(end)
+
+    def _new_queue(self, topic: str, queue_id: int) -> ConsumeQueue:
+        """The only place where a name from outside becomes a path."""
+        fault = topic_fault(topic)
+        if fault is not None or queue_id < 0:
+            raise UsageError(fault or f"queue id {queue_id} is negative")
+        return self._queues.get_or_create(topic, queue_id)
+
+    def _refuse(self) -> None:
+        self.recheck()
+        if self.refusal is not None:
+            # A fresh one each time: a raised exception collects the traceback of its raiser.
+            raise type(self.refusal)(*self.refusal.args)
+
+
+def _nothing() -> None:
+    return None

@@ -1,0 +1,129 @@
+"""The checkpoint file: up to where log, queues and index are known to be on disk.
+
+    at    width  field
+    0     8      store time of the last flushed record, ms
+    8     8      store time of the last record whose queue entry is flushed
+    16    8      store time of the last record of the last full, flushed index file
+    24    8      flushed offset of the master (RocketMQ 5; kept as it is)
+    32    8      confirmed offset (RocketMQ 5; kept as it is)
+    40    8      physical offset of the last record whose queue entry is flushed (RocketMQ 5.5)
+    512   20     ours: see ``_OWN``; RocketMQ leaves these bytes alone
+    rest zero, 4096 bytes in all
+
+Times find a whole log file to start recovery from; our own part names the very byte. It counts only while the
+times in front of it are the ones it was written with: a Java broker that ran in between has other news.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+from zlib import crc32
+
+from cometmq.base.errors import CorruptFile
+from cometmq.base.ports import File, Files
+
+FILE_BYTES: Final = 4096
+OWN_AT: Final = 512
+_TIMES = struct.Struct(">qqqqqq")
+# flushed offset, dispatched offset, CRC32 over both and the first 48 bytes of the file
+_OWN = struct.Struct(">qqI")
+_OFFSETS = struct.Struct(">qq")
+SAFETY_MS: Final = 3000
+"""Java subtracts this from the times: its clock may have stood still around the last flush."""
+
+
+@dataclass(slots=True)
+class Marks:
+    """What the checkpoint holds. ``flushed_offset`` and ``dispatched_offset`` are -1 when it does not say."""
+
+    physical_ms: int = 0
+    logical_ms: int = 0
+    index_ms: int = 0
+    master_flushed_offset: int = 0
+    confirmed_offset: int = 0
+    last_dispatched_record: int = 0
+    flushed_offset: int = -1
+    """Every log byte below is on disk: damage there is no torn write."""
+    dispatched_offset: int = -1
+    """The queue entries of every record below are on disk."""
+
+    @property
+    def safe_ms(self) -> int:
+        """Records stored until then are on disk, and so are their queue entries."""
+        return max(min(self.physical_ms, self.logical_ms) - SAFETY_MS, 0)
+
+
+def encode_marks(marks: Marks) -> tuple[bytes, bytes]:
+    """The bytes at 0 and the bytes at ``OWN_AT``."""
+    times = _TIMES.pack(
+        marks.physical_ms,
+        marks.logical_ms,
+        marks.index_ms,
+        marks.master_flushed_offset,
+        marks.confirmed_offset,
+        marks.last_dispatched_record,
+    )
+    offsets = _OFFSETS.pack(marks.flushed_offset, marks.dispatched_offset)
+    return times, offsets + crc32(times + offsets).to_bytes(4, "big")
+
+
+def decode_marks(data: bytes) -> Marks:
+    marks = Marks(*_TIMES.unpack_from(data, 0))
+    flushed_offset, dispatched_offset, checksum = _OWN.unpack_from(data, OWN_AT)
+    if checksum == crc32(data[: _TIMES.size] + data[OWN_AT : OWN_AT + _OFFSETS.size]):
+        marks.flushed_offset = flushed_offset
+        marks.dispatched_offset = dispatched_offset
+    return marks
+
+
+class Checkpoint:
+    """The open file. Loaded by the owner of the store, then written by the flusher alone."""
+
+    def __init__(self, path: str, files: Files) -> None:
+        self._path = path
+        self._files = files
+        self._file: File | None = None
+        self.marks = Marks()
+
+    def load(self) -> bool:
+        """Read the marks; False when there is no checkpoint. Raises CorruptFile for a wrong length."""
+        if not self._files.exists(self._path):
+            return False
+        size_bytes = self._files.size(self._path)
+        if size_bytes == 0:
+            # Made, but not yet given its length when the process died.
+            self._files.remove(self._path)
+            return False
+        if size_bytes != FILE_BYTES:
+            raise CorruptFile(
+                self._path,
+                f"{size_bytes} bytes long where {FILE_BYTES} are expected",
+                "Remove it: the store then recovers from the start of the log.",
+            )
+        self.marks = decode_marks(self._files.read(self._path))
+        return True
+
+    def save(self, *, sync: bool) -> None:
+        """Write the marks, visible to the next process at once, and after a power loss with ``sync``."""
+        if self._file is None:
+            if self._files.exists(self._path):
+                self._file = self._files.open(self._path, mapped=False)
+            else:
+                self._file = self._files.create(self._path, FILE_BYTES, allocate=False)
+        times, own = encode_marks(self.marks)
+        # Our part first is never right with the old times, and the new times never with our old part:
+        # whatever a crash leaves, a half-written checkpoint falls back to the times.
+        self._file.write_at(OWN_AT, own)
+        self._file.write_at(0, times)
+        if sync:
+            self._file.sync()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __repr__(self) -> str:
+        return f"<Checkpoint {self._path} {self.marks}>"

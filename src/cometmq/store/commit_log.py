@@ -1,0 +1,182 @@
+"""The commit log: every message of the broker, one record behind the other.
+
+``message_store`` reserves a place, encodes the record for it and writes it; ``flush`` makes it durable; readers get
+views of the mapped files. A record never crosses the end of a file: what does not fit leaves a blank record behind
+and goes to the next file.
+
+Thread rule: the owner of the store appends and cuts; the flusher only reads the row of files and calls ``sync``.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from typing import Final
+
+from cometmq.base.errors import RecordTooLarge
+from cometmq.base.ports import Clock, File, Files
+from cometmq.model.record import BLANK_BYTES, MAGIC_V1, MAGIC_V2, encode_blank
+from cometmq.store.config import CommitLogConfig
+from cometmq.store.mapped_file_queue import MappedFileQueue
+from cometmq.store.next_file import NextFile
+
+logger = logging.getLogger("cometmq.store")
+
+# size, magic, crc, queue id, flag, queue offset, physical offset, system flag
+_START = struct.Struct(">iIIiiqqi")
+_START_BYTES: Final = _START.size
+_LONG = struct.Struct(">q")
+_AHEAD_PART: Final = 2
+"""The next file is made once the current one is filled to this part: small stores stay small."""
+
+
+class CommitLog:
+    def __init__(self, directory: str, config: CommitLogConfig, files: Files, clock: Clock) -> None:
+        self.row = MappedFileQueue(directory, config.file_bytes, files)
+        self.file_bytes = config.file_bytes
+        self.end = 0
+        """Where the next record goes."""
+        self._files = files
+        self._next = NextFile(files, config.file_bytes, clock)
+        self._makes_ahead = False
+        self._file: File | None = None
+        self._file_start = 0
+        # A record must end here at the latest, so that a blank one still fits behind it.
+        self._limit = 0
+        self._ahead_at = 0
+
+    @property
+    def start(self) -> int:
+        """Offset of the first byte that is still there."""
+        return self.row.start if self.row.files else self.end
+
+    def load(self) -> None:
+        """Take stock of the files. Raises CorruptFile."""
+        self.row.load()
+
+    def resume(self, end: int) -> None:
+        """Go on appending at ``end``, as recovery found it: whatever is behind is wiped or removed.
+
+        Raises:
+            DiskFull: the file to go on with has holes that the disk cannot fill.
+        """
+        removed = self.row.cut(max(end, self.row.start))
+        if removed:
+            logger.info("log files removed count=%d reason=behind-end end=%d", len(removed), end)
+        self.end = end
+        log_file = self.row.at(end)
+        if log_file is None:
+            self._file = None
+            self._limit = self._ahead_at = end
+            return
+        log_file.open_writable()
+        log_file.file.zero_from(end - log_file.start)
+        self._use(log_file.file, log_file.start)
+
+    def make_ahead(self) -> None:
+        """From now on, let a worker make the next file before it is needed."""
+        self._makes_ahead = True
+
+    def reserve(self, size_bytes: int) -> int:
+        """Make room for ``size_bytes`` in one file. The offset that the next ``write`` must be encoded for.
+
+        Raises:
+            DiskFull: no further file can be made; the log is unchanged.
+            RecordTooLarge: more than a whole file takes.
+        """
+        if self.end + size_bytes > self._limit:
+            self._roll(size_bytes)
+        return self.end
+
+    def write(self, data: bytes) -> None:
+        """Append what was encoded for the reserved place."""
+        end = self.end
+        assert self._file is not None
+        assert end + len(data) <= self._limit, (end, len(data), self._limit)
+        self._file.write_at(end - self._file_start, data)
+        end += len(data)
+        self.end = end
+        if end >= self._ahead_at:
+            self._start_ahead()
+
+    def view(self, offset: int, size_bytes: int) -> memoryview | None:
+        """Bytes of the log without a copy; None when they are not, or no longer, there."""
+        log_file = self.row.at(offset)
+        if log_file is None or offset + size_bytes > self.end:
+            return None
+        at = offset - log_file.start
+        if at + size_bytes > self.file_bytes:
+            return None
+        return log_file.file.view(at, size_bytes)
+
+    def record(self, offset: int) -> memoryview | None:
+        """The whole record that starts at ``offset``, or None when none does."""
+        head = self.view(offset, _START_BYTES)
+        if head is None:
+            return None
+        size_bytes, magic, _, _, _, _, physical_offset, _ = _START.unpack(head)
+        if (magic != MAGIC_V1 and magic != MAGIC_V2) or physical_offset != offset:
+            return None
+        return self.view(offset, size_bytes) if size_bytes > 0 else None
+
+    def store_timestamp(self, offset: int) -> int:
+        """When the record at ``offset`` was stored, in ms; -1 when there is none."""
+        head = self.view(offset, 76)
+        if head is None:
+            return -1
+        _, magic, _, _, _, _, physical_offset, sys_flag = _START.unpack_from(head)
+        if (magic != MAGIC_V1 and magic != MAGIC_V2) or physical_offset != offset:
+            return -1
+        timestamp: int
+        (timestamp,) = _LONG.unpack_from(head, 68 if sys_flag & 16 else 56)
+        return timestamp
+
+    def next_file_start(self, offset: int) -> int:
+        return offset - offset % self.file_bytes + self.file_bytes
+
+    def sync_range(self, start: int, end: int) -> None:
+        """Make the bytes between two offsets durable. The flusher's. Raises OSError."""
+        while start < end and (log_file := self.row.at(start)) is not None:
+            log_file.file.sync()
+            start = log_file.start + self.file_bytes
+
+    def drop_first(self, count: int) -> list[str]:
+        """Forget the oldest files, never the last. The caller removes the returned paths, oldest first."""
+        return self.row.drop_first(count)
+
+    def close(self) -> None:
+        self._next.discard()
+        self._file = None
+        self.row.close()
+
+    def _roll(self, size_bytes: int) -> None:
+        if size_bytes + BLANK_BYTES > self.file_bytes:
+            raise RecordTooLarge(
+                f"{size_bytes} bytes do not fit into a log file of {self.file_bytes}"
+            )
+        start = self.row.end if self.row.files else self.end
+        if not self.row.files:
+            self._files.make_directory(self.row.directory)
+        file = self._next.take(self.row.path(start))
+        # The new file first, then the blank record: until both are there the log simply ends earlier.
+        if self._file is not None:
+            at = self.end - self._file_start
+            self._file.write_at(at, encode_blank(self.file_bytes - at))
+        self.row.append(start, file)
+        self.end = start
+        self._use(file, start)
+
+    def _use(self, file: File, start: int) -> None:
+        self._file = file
+        self._file_start = start
+        self._limit = start + self.file_bytes - BLANK_BYTES
+        self._ahead_at = start + self.file_bytes // _AHEAD_PART
+
+    def _start_ahead(self) -> None:
+        if self._makes_ahead:
+            self._next.ahead(self.row.path(self._file_start + self.file_bytes))
+            # On a full disk it has to be asked for again, but not by every single record.
+            self._ahead_at = self.end + self.file_bytes // 64
+
+    def __repr__(self) -> str:
+        return f"<CommitLog {self.row.directory} start={self.start} end={self.end}>"

@@ -1,0 +1,184 @@
+"""One queue of a topic: where its messages lie in the log, 20 bytes each.
+
+    at   width  field
+    0    8      physical offset of the record
+    8    4      size of the record
+    12   8      hash of its tag (in the schedule topic: when it is due)
+
+Entry n is at byte n * 20 of the row of files. A queue whose first entry is not number 0 starts with fillers
+(0, 0x7FFFFFFF, 0) in its first file. New entries wait in memory until ``consume_queues`` writes them in groups;
+readers see them at once, and after a crash the log gives them back.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from cometmq.store.mapped_file_queue import file_name
+from cometmq.store.open_files import OpenFiles
+
+ENTRY_BYTES: Final = 20
+ENTRY = struct.Struct(">qiq")
+FILLER: Final = ENTRY.pack(0, 0x7FFFFFFF, 0)
+FILLER_SIZE: Final = 0x7FFFFFFF
+_PLACE = struct.Struct(">qi")
+
+
+class ConsumeQueue:
+    """State of one queue. There may be forty thousand: it holds numbers only, files are found by their names."""
+
+    __slots__ = (
+        "_min_for",
+        "_min_offset",
+        "directory",
+        "dirty_epoch",
+        "dirty_start",
+        "file_bytes",
+        "first_start",
+        "next_offset",
+        "queue_id",
+        "topic",
+        "topic_field",
+        "waiting",
+    )
+
+    def __init__(self, topic: str, queue_id: int, directory: str, file_bytes: int) -> None:
+        self.topic = topic
+        self.queue_id = queue_id
+        self.directory = directory
+        self.file_bytes = file_bytes
+        encoded = topic.encode()
+        head = bytes((len(encoded),)) if len(encoded) < 128 else len(encoded).to_bytes(2, "big")
+        self.topic_field = head + encoded
+        """Length and text as a record holds them."""
+        self.first_start = -1
+        """Byte where the first file starts; -1 while there is no file."""
+        self.next_offset = 0
+        self.waiting: bytearray | None = None
+        self.dirty_epoch = -1
+        self.dirty_start = -1
+        self._min_offset = 0
+        self._min_for = -1
+
+    @property
+    def written_offset(self) -> int:
+        """Entries below are in the files, the rest in ``waiting``."""
+        waiting = self.waiting
+        return self.next_offset - len(waiting) // ENTRY_BYTES if waiting else self.next_offset
+
+    @property
+    def last_start(self) -> int:
+        """Byte where the last file with a written entry starts; -1 while there is none."""
+        written = self.written_offset * ENTRY_BYTES
+        if self.first_start < 0 or written <= self.first_start:
+            return -1
+        return (written - 1) // self.file_bytes * self.file_bytes
+
+    def path(self, start: int) -> str:
+        return f"{self.directory}/{file_name(start)}"
+
+    def read(self, offset: int, count: int, open_files: OpenFiles) -> bytes:
+        """The bytes of up to ``count`` entries from ``offset`` on, which must not lie before the first file."""
+        end = min(offset + count, self.next_offset)
+        if offset >= end:
+            return b""
+        written = self.written_offset
+        if offset >= written:
+            return self._waiting(offset - written, end - written)
+        position = offset * ENTRY_BYTES
+        file_end = min(end, written) * ENTRY_BYTES
+        if self.first_start < 0 or position < self.first_start:
+            return b""
+        data = b""
+        while position < file_end:
+            start = position // self.file_bytes * self.file_bytes
+            until = min(file_end, start + self.file_bytes)
+            file = open_files.get(self.path(start))
+            data += file.read_at(position - start, until - position)
+            position = until
+        return data + self._waiting(0, end - written) if end > written else data
+
+    def entry(self, offset: int, open_files: OpenFiles) -> tuple[int, int, int] | None:
+        data = self.read(offset, 1, open_files)
+        return ENTRY.unpack(data) if len(data) == ENTRY_BYTES else None
+
+    def write_waiting(self, open_files: OpenFiles) -> list[int]:
+        """Put the waiting entries into the files, making them as needed. Starts of the files written.
+
+        Raises:
+            DiskFull: everything still waits; a later call writes the same bytes to the same places.
+        """
+        waiting = self.waiting
+        assert waiting, self
+        position = self.written_offset * ENTRY_BYTES
+        end = self.next_offset * ENTRY_BYTES
+        base = position
+        starts: list[int] = []
+        while position < end:
+            start = position // self.file_bytes * self.file_bytes
+            until = min(end, start + self.file_bytes)
+            if self.first_start < 0:
+                # Not in the row before its fillers are: a failure in between starts over.
+                file = open_files.create(self.path(start), self.file_bytes)
+                try:
+                    if position > start:
+                        file.write_at(0, FILLER * ((position - start) // ENTRY_BYTES))
+                    file.write_at(position - start, waiting[: until - base])
+                except BaseException:
+                    open_files.remove(self.path(start))
+                    raise
+                self.first_start = start
+            else:
+                # At its first entry a file is new, unless an earlier try made it and found the disk full.
+                is_first = position == start
+                file = open_files.get_or_create(self.path(start), self.file_bytes, is_first)
+                file.write_at(position - start, waiting[position - base : until - base])
+            starts.append(start)
+            position = until
+        self.waiting = None
+        return starts
+
+    def min_offset(self, log_start: int, open_files: OpenFiles) -> int:
+        """The first entry whose record is still in the log; ``next_offset`` when there is none."""
+        if self._min_for != log_start:
+            self._min_offset = self._find_min(log_start, open_files)
+            self._min_for = log_start
+        return self._min_offset
+
+    def forget_min(self) -> None:
+        """The files have changed: look again."""
+        self._min_for = -1
+
+    def find_record(self, physical_offset: int, open_files: OpenFiles) -> int:
+        """The first entry, fillers aside, whose record lies at ``physical_offset`` or behind."""
+        has_files = self.first_start >= 0
+        low = self.first_start // ENTRY_BYTES if has_files else self.written_offset
+        high = self.next_offset
+        while low < high:
+            middle = (low + high) // 2
+            place = _PLACE.unpack_from(self.read(middle, 1, open_files))
+            if place[0] >= physical_offset and place[1] != FILLER_SIZE:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def _find_min(self, log_start: int, open_files: OpenFiles) -> int:
+        known = self._min_offset
+        if known < self.next_offset and self._min_for >= 0:
+            # Most queues keep their minimum when a log file goes: one read tells.
+            place = self.entry(known, open_files)
+            if place is not None and place[0] >= log_start and place[1] != FILLER_SIZE:
+                return known
+        return self.find_record(log_start, open_files)
+
+    def _waiting(self, first: int, end: int) -> bytes:
+        assert self.waiting is not None
+        return bytes(self.waiting[first * ENTRY_BYTES : end * ENTRY_BYTES])
+
+    def __repr__(self) -> str:
+        return (
+            f"<ConsumeQueue {self.topic}/{self.queue_id} next_offset={self.next_offset} "
+            f"waiting={len(self.waiting or b'') // ENTRY_BYTES}>"
+        )

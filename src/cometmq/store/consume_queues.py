@@ -1,0 +1,253 @@
+"""All consume queues of a store: the table, the entries that wait to be written, and their files.
+
+Entries of a put wait in memory and are written for all queues together, so that "everything below this offset is in
+the files" stays one number. Nothing here fails after a record is in the log: a full disk leaves the entries waiting,
+and the store takes no further message until they are written.
+
+Thread rule: the owner of the store, except ``sync``, which the flusher calls.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from cometmq.base.errors import CorruptFile
+from cometmq.base.ports import Files
+from cometmq.model.names import topic_fault
+from cometmq.store.config import ConsumeQueueConfig
+from cometmq.store.consume_queue import ENTRY, ENTRY_BYTES, ConsumeQueue
+from cometmq.store.mapped_file_queue import check_size, starts_of
+from cometmq.store.open_files import OpenFiles
+
+logger = logging.getLogger("cometmq.store")
+
+WAITING_MAX: Final = 1024
+"""Entries kept in memory before they are written, for all queues together."""
+
+SETTING: Final = "mappedFileSizeConsumeQueue"
+
+
+class Written(NamedTuple):
+    """Up to where the queue entries are in the files: log offset, store time and start of the last record."""
+
+    offset: int
+    store_timestamp: int
+    last_record: int
+
+
+class ConsumeQueues:
+    def __init__(self, directory: str, config: ConsumeQueueConfig, files: Files) -> None:
+        self.directory = directory
+        self.file_bytes = config.real_file_bytes
+        self.open_files = OpenFiles(files, config.open_files_max)
+        self.table: dict[str, dict[int, ConsumeQueue]] = {}
+        self.waiting_count = 0
+        self.written = Written(0, 0, 0)
+        self._files = files
+        self._waiting: list[ConsumeQueue] = []
+        # What the flusher has to sync. Both ends of a deque may be used from different threads.
+        self._dirty: deque[str] = deque()
+        self._new_directories: deque[str] = deque()
+        self._epoch = 0
+        self._unsynced_bytes = 0
+
+    def load(self) -> list[tuple[ConsumeQueue, int]]:
+        """Make the table from the directories: every queue, and where its last file starts (-1: it has none).
+
+        Raises:
+            CorruptFile: a foreign name, a gap or a wrong length; nothing was changed.
+        """
+        loaded: list[tuple[ConsumeQueue, int]] = []
+        for topic in self._names(self.directory):
+            topic_directory = f"{self.directory}/{topic}"
+            if topic_fault(topic):
+                raise CorruptFile(topic_directory, "not the name of a topic", "Move it elsewhere.")
+            for name in self._names(topic_directory):
+                if not (name.isascii() and name.isdecimal() and str(int(name)) == name):
+                    path = f"{topic_directory}/{name}"
+                    raise CorruptFile(path, "not the number of a queue", "Move it elsewhere.")
+                loaded.append(self._load_queue(topic, int(name)))
+        return loaded
+
+    def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:
+        queues = self.table.get(topic)
+        return queues.get(queue_id) if queues is not None else None
+
+    def get_or_create(self, topic: str, queue_id: int) -> ConsumeQueue:
+        queues = self.table.setdefault(topic, {})
+        queue = queues.get(queue_id)
+        if queue is None:
+            directory = f"{self.directory}/{topic}/{queue_id}"
+            queue = queues[queue_id] = ConsumeQueue(topic, queue_id, directory, self.file_bytes)
+        return queue
+
+    def all(self) -> Iterator[ConsumeQueue]:
+        for queues in self.table.values():
+            yield from queues.values()
+
+    def append(
+        self, queue: ConsumeQueue, physical_offset: int, size_bytes: int, tags_code: int
+    ) -> None:
+        """Add the next entry of a queue; readable at once, in its file after ``write_out``."""
+        if (waiting := queue.waiting) is None:
+            queue.waiting = bytearray(ENTRY.pack(physical_offset, size_bytes, tags_code))
+            self._waiting.append(queue)
+        else:
+            waiting += ENTRY.pack(physical_offset, size_bytes, tags_code)
+        queue.next_offset += 1
+        self.waiting_count += 1
+
+    def write_out(self, reached: Written) -> None:
+        """Put all waiting entries into their files.
+
+        Args:
+            reached: how far the log has been dispatched; noted as written on success.
+
+        Raises:
+            DiskFull: entries still wait, in order; call again later.
+        """
+        waiting = self._waiting
+        while waiting:
+            queue = waiting[-1]
+            assert queue.waiting is not None
+            is_new = queue.first_start < 0
+            entry_bytes = len(queue.waiting)
+            for start in queue.write_waiting(self.open_files):
+                self._mark_dirty(queue, start, is_new)
+            self._unsynced_bytes += entry_bytes
+            self.waiting_count -= entry_bytes // ENTRY_BYTES
+            waiting.pop()
+        self.written = reached
+
+    @property
+    def unsynced_bytes(self) -> int:
+        return self._unsynced_bytes
+
+    def sync(self) -> Written:
+        """Make durable what was written. The flusher's; returns what the checkpoint may then promise.
+
+        Raises:
+            OSError: not everything is on disk, and it cannot be known what is.
+        """
+        promise = self.written
+        # From here on a write marks its file again, so that one that comes too late for this round is in the next.
+        self._epoch += 1
+        self._unsynced_bytes = 0
+        paths = {self._dirty.popleft() for _ in range(len(self._dirty))}
+        directories = {self._new_directories.popleft() for _ in range(len(self._new_directories))}
+        for path in sorted(paths):
+            try:
+                file = self._files.open(path, mapped=False)
+            except FileNotFoundError:
+                continue  # Its topic was deleted, or it expired.
+            try:
+                file.sync()
+            finally:
+                file.close()
+        for directory in sorted(directories):
+            try:
+                self._files.sync_directory(directory)
+            except FileNotFoundError:
+                continue
+        return promise
+
+    def truncate(self, queue: ConsumeQueue, offset: int, last_start: int) -> None:
+        """Make ``offset`` the next entry of a queue: later ones are wiped, so that nobody ever takes them for good."""
+        assert queue.waiting is None, queue
+        queue.next_offset = offset
+        queue.forget_min()
+        if queue.first_start < 0:
+            return
+        position = offset * ENTRY_BYTES
+        for start in range(last_start, queue.first_start - 1, -self.file_bytes):
+            if start >= position:
+                self.open_files.remove(queue.path(start))
+            elif start + self.file_bytes > position:
+                self.open_files.get(queue.path(start)).zero_from(position - start)
+                self._mark_dirty(queue, start, False)
+        if position <= queue.first_start:
+            queue.first_start = -1
+
+    def delete_topic(self, topic: str) -> int:
+        """Forget a topic and remove its files. How many queues it had."""
+        queues = self.table.pop(topic, {})
+        for queue in queues.values():
+            self._drop_files(queue)
+        self._files.remove_tree(f"{self.directory}/{topic}")
+        return len(queues)
+
+    def delete_queue(self, queue: ConsumeQueue) -> None:
+        queues = self.table[queue.topic]
+        del queues[queue.queue_id]
+        if not queues:
+            del self.table[queue.topic]
+        self._drop_files(queue)
+        self._files.remove_tree(queue.directory)
+
+    def expired_files(self, queue: ConsumeQueue, log_start: int) -> list[str]:
+        """Take files whose records are all gone out of a queue; the last stays. The caller removes them, in order."""
+        expired: list[str] = []
+        last_start = queue.last_start
+        while 0 <= queue.first_start < last_start:
+            last_entry = (queue.first_start + self.file_bytes) // ENTRY_BYTES - 1
+            entry = queue.entry(last_entry, self.open_files)
+            if entry is None or entry[0] >= log_start:
+                break
+            path = queue.path(queue.first_start)
+            self.open_files.drop(path)
+            expired.append(path)
+            queue.first_start += self.file_bytes
+        return expired
+
+    def close(self) -> None:
+        self.open_files.close()
+        self.table.clear()
+
+    def _names(self, directory: str) -> list[str]:
+        try:
+            return list(self._files.names(directory))
+        except NotADirectoryError:
+            raise CorruptFile(
+                directory, "a foreign file among the queues' directories", "Move it elsewhere."
+            ) from None
+
+    def _load_queue(self, topic: str, queue_id: int) -> tuple[ConsumeQueue, int]:
+        queue = self.get_or_create(topic, queue_id)
+        names = self._names(queue.directory)
+        starts = starts_of(names, queue.directory, self.file_bytes, SETTING)
+        if starts and self._files.size(queue.path(starts[-1])) == 0:
+            # Made, but not yet given its length when the process died.
+            self._files.remove(queue.path(starts.pop()))
+        for start in starts:
+            path = queue.path(start)
+            check_size(path, self._files.size(path), self.file_bytes, SETTING)
+        queue.first_start = starts[0] if starts else -1
+        return queue, starts[-1] if starts else -1
+
+    def _mark_dirty(self, queue: ConsumeQueue, start: int, is_new: bool) -> None:
+        if queue.dirty_epoch != self._epoch or queue.dirty_start != start:
+            if is_new:
+                topic_directory = queue.directory.rpartition("/")[0]
+                self._new_directories.extend((self.directory, topic_directory))
+            if is_new or queue.dirty_start != start:
+                self._new_directories.append(queue.directory)
+            queue.dirty_epoch = self._epoch
+            queue.dirty_start = start
+            self._dirty.append(queue.path(start))
+
+    def _drop_files(self, queue: ConsumeQueue) -> None:
+        if queue.waiting is not None:
+            self.waiting_count -= len(queue.waiting) // ENTRY_BYTES
+            queue.waiting = None
+            self._waiting.remove(queue)
+        for start in range(max(queue.first_start, 0), queue.last_start + 1, self.file_bytes):
+            self.open_files.drop(queue.path(start))
+
+    def __repr__(self) -> str:
+        return (
+            f"<ConsumeQueues {self.directory} topics={len(self.table)} waiting={self.waiting_count} "
+            f"open={len(self.open_files)}>"
+        )

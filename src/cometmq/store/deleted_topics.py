@@ -1,0 +1,57 @@
+"""Which topics were deleted, and where the log ended at that moment.
+
+The records of a deleted topic stay in the log until their file expires. When recovery reads the log again it must
+not bring the topic back, nor mix its old queue offsets with those of a new topic of the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from cometmq.base.errors import CorruptFile
+from cometmq.base.ports import Files
+
+
+class DeletedTopics:
+    """``deletedTopics.json`` beside the checkpoint. Owner thread only."""
+
+    def __init__(self, path: str, files: Files) -> None:
+        self._path = path
+        self._files = files
+        self._ends: dict[str, int] = {}
+
+    def load(self) -> None:
+        try:
+            self._ends = msgspec.json.decode(self._files.read(self._path), type=dict[str, int])
+        except FileNotFoundError:
+            self._ends = {}
+        except msgspec.MsgspecError as error:
+            raise CorruptFile(
+                self._path,
+                f"not a list of deleted topics: {error}",
+                "Remove it; topics deleted lately may then come back.",
+            ) from None
+
+    def note(self, topics: Iterable[str], log_end: int) -> None:
+        """Remember durably that nothing of these topics below ``log_end`` counts. Raises DiskFull."""
+        self._ends |= dict.fromkeys(topics, log_end)
+        self._save()
+
+    def prune(self, log_start: int) -> None:
+        """Forget what the log no longer holds."""
+        kept = {topic: end for topic, end in self._ends.items() if end > log_start}
+        if len(kept) < len(self._ends):
+            self._ends = kept
+            self._save()
+
+    def by_topic_bytes(self) -> dict[bytes, int]:
+        """Topic, as a record holds it, to the offset from which on it counts."""
+        return {topic.encode(): end for topic, end in self._ends.items()}
+
+    def _save(self) -> None:
+        if self._ends:
+            self._files.replace(self._path, msgspec.json.encode(self._ends))
+        else:
+            self._files.remove(self._path)

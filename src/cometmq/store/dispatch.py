@@ -1,0 +1,127 @@
+"""The follower of the log: reads records forward and feeds consume queues and index.
+
+A put feeds both by itself, knowing what it wrote. The follower makes the same entries from the record alone: after a
+crash, and on a replica, whose log arrives as bytes. What is already there is left alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from cometmq.model.flags import TRANSACTION_MASK, SysFlag
+from cometmq.model.properties import KEYS, UNIQ_KEY, property_of, split_keys
+from cometmq.store.commit_log import CommitLog
+from cometmq.store.consume_queue import FILLER_SIZE, ConsumeQueue
+from cometmq.store.consume_queues import WAITING_MAX, ConsumeQueues, Written
+from cometmq.store.delay_levels import DelayLevels
+from cometmq.store.index_files import IndexFiles
+from cometmq.store.log_scan import LogWalk, Scanned
+
+logger = logging.getLogger("cometmq.store")
+
+QUEUE_GAP_MAX: Final = 1_000_000
+"""Missing entries that are filled up; a larger gap is a damaged offset, which nothing in a record protects."""
+
+
+def index_keys(properties: str) -> list[str]:
+    """The keys a record is found by: its unique key, then each part of KEYS."""
+    unique_key = property_of(properties, UNIQ_KEY)
+    keys = split_keys(property_of(properties, KEYS))
+    return [unique_key, *keys] if unique_key else keys
+
+
+def has_queue_entry(sys_flag: int) -> bool:
+    """Half and rolled-back messages are in the log only."""
+    return sys_flag & TRANSACTION_MASK in (0, SysFlag.TRANSACTION_COMMIT)
+
+
+def is_indexed(sys_flag: int) -> bool:
+    return sys_flag & TRANSACTION_MASK != SysFlag.TRANSACTION_ROLLBACK
+
+
+class Follower:
+    def __init__(
+        self,
+        log: CommitLog,
+        queues: ConsumeQueues,
+        index: IndexFiles | None,
+        delay_levels: DelayLevels,
+        deleted: dict[bytes, int],
+    ) -> None:
+        """
+        Args:
+            deleted: topics whose records below an offset do not count; see ``deleted_topics``.
+        """
+        self._log = log
+        self._queues = queues
+        self._index = index
+        self._delay_levels = delay_levels
+        self._deleted = deleted
+        self._topics: dict[bytes, str] = {}
+
+    def feed(self, start: int, end: int) -> int:
+        """Dispatch the records between two offsets; ``start`` must be where one begins. The offset reached.
+
+        Raises:
+            DiskFull: entries wait in memory; what is missing is made up for by the next recovery.
+        """
+        queues = self._queues
+        walk = LogWalk(self._log.row, start, stop=end, check_crc=False)
+        reached = queues.written
+        for record in walk:
+            self._dispatch(record)
+            reached = Written(
+                record.physical_offset + record.size_bytes,
+                record.store_timestamp,
+                record.physical_offset,
+            )
+            if queues.waiting_count >= WAITING_MAX:
+                self._write_out(reached)
+        self._write_out(reached)
+        return walk.position
+
+    def _write_out(self, reached: Written) -> None:
+        # The index first: what the queues note as written holds for both.
+        if self._index is not None:
+            self._index.write_out()
+        self._queues.write_out(reached)
+
+    def _dispatch(self, record: Scanned) -> None:
+        if self._deleted and record.physical_offset < self._deleted.get(record.topic, 0):
+            return
+        topic = self._topics.get(record.topic)
+        if topic is None:
+            topic = self._topics[record.topic] = record.topic.decode(errors="replace")
+        properties = record.properties.decode(errors="replace")
+        if has_queue_entry(record.sys_flag):
+            queue = self._queues.get_or_create(topic, record.queue_id)
+            if self._is_next(queue, record):
+                tags_code = self._delay_levels.tags_code(topic, properties, record.store_timestamp)
+                self._queues.append(queue, record.physical_offset, record.size_bytes, tags_code)
+        if self._index is not None and is_indexed(record.sys_flag):
+            keys = index_keys(properties)
+            self._index.add(topic, keys, record.physical_offset, record.store_timestamp)
+
+    def _is_next(self, queue: ConsumeQueue, record: Scanned) -> bool:
+        """Whether the record's entry is to be appended now, after making up for a gap before it."""
+        gap = record.queue_offset - queue.next_offset
+        if gap <= 0:
+            return gap == 0
+        if queue.first_start < 0 and queue.waiting is None:
+            # The log starts in the middle of this queue: so does the queue.
+            queue.next_offset = record.queue_offset
+            return True
+        logger.error(
+            "queue entries missing topic=%s queue=%d from=%d to=%d physical_offset=%d",
+            queue.topic,
+            queue.queue_id,
+            queue.next_offset,
+            record.queue_offset,
+            record.physical_offset,
+        )
+        if gap > QUEUE_GAP_MAX:
+            return False
+        for _ in range(gap):
+            self._queues.append(queue, 0, FILLER_SIZE, 0)
+        return True

@@ -1,0 +1,198 @@
+"""Making written bytes durable: one thread for the log, one for queues, index and checkpoint.
+
+The log's flusher is the group commit: it notes how far the log has come, syncs once, and releases everybody who
+waits below. In ASYNC_FLUSH nobody waits and it syncs by the clock.
+
+A failed sync is final. The kernel drops the failed pages and reports the error once, so a second sync would succeed
+without the bytes being there: the mark stays, the store refuses further puts, and recovery decides.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from cometmq.base.errors import CometError
+from cometmq.base.ports import Clock
+from cometmq.store.checkpoint import Checkpoint
+from cometmq.store.commit_log import CommitLog
+from cometmq.store.config import FlushConfig
+from cometmq.store.consume_queues import ConsumeQueues
+from cometmq.store.index_files import IndexFiles
+from cometmq.store.watermarks import Watermarks
+
+logger = logging.getLogger("cometmq.store")
+
+PAGE_BYTES: Final = 4096
+
+
+class _Worker:
+    """A thread that runs ``_round`` until it is stopped, at most ``_pause`` seconds after the last."""
+
+    def __init__(self, name: str) -> None:
+        self._wake = threading.Event()
+        self._is_stopping = False
+        self._thread: threading.Thread | None = None
+        self._name = name
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name=self._name)
+        self._thread.start()
+
+    def wake(self) -> None:
+        if not self._wake.is_set():
+            self._wake.set()
+
+    def stop(self) -> None:
+        """End the thread and wait for it."""
+        if self._thread is not None:
+            self._is_stopping = True
+            self._wake.set()
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        while not self._is_stopping:
+            self._wake.wait(self._pause())
+            self._wake.clear()
+            if not self._round():
+                return
+
+    def _pause(self) -> float:
+        raise NotImplementedError
+
+    def _round(self) -> bool:
+        """One turn; False ends the thread."""
+        raise NotImplementedError
+
+
+class LogFlusher(_Worker):
+    def __init__(
+        self,
+        log: CommitLog,
+        watermarks: Watermarks,
+        config: FlushConfig,
+        clock: Clock,
+        on_failure: Callable[[str], None],
+    ) -> None:
+        super().__init__("log-flush")
+        self.store_timestamp = 0
+        """Store time of the newest record, kept up to date by the store."""
+        self.flushed_timestamp = 0
+        """Store time up to which records are certainly flushed."""
+        self._log = log
+        self._watermarks = watermarks
+        self._config = config
+        self._clock = clock
+        self._on_failure = on_failure
+        self._flushed_at = clock.monotonic()
+        self.has_failed = False
+
+    def apply(self, config: FlushConfig) -> None:
+        self._config = config
+
+    def flush(self) -> bool:
+        """Sync everything appended so far; False when that failed."""
+        flushed = self._watermarks.flushed
+        # Read before the sync starts: what is appended meanwhile may or may not be covered by it. The time
+        # first, so that it never belongs to a record beyond the target.
+        timestamp = self.store_timestamp
+        target = self._watermarks.appended.value
+        if self.has_failed:
+            return False
+        if target > flushed.value:
+            try:
+                self._log.sync_range(flushed.value, target)
+            except (OSError, CometError) as error:
+                self.has_failed = True
+                logger.critical(
+                    "log flush failed from=%d to=%d error=%s", flushed.value, target, error
+                )
+                self._on_failure(f"the log could not be written to disk: {error}")
+                return False
+            flushed.advance(target)
+        self.flushed_timestamp = timestamp
+        self._flushed_at = self._clock.monotonic()
+        return True
+
+    def _pause(self) -> float:
+        # Somebody may have come to wait while the last sync was under way.
+        if self._watermarks.flushed.waiting:
+            return 0
+        return self._config.log_interval_ms / 1000
+
+    def _round(self) -> bool:
+        behind = self._watermarks.appended.value - self._watermarks.flushed.value
+        idle_ms = (self._clock.monotonic() - self._flushed_at) * 1000
+        if (
+            self._watermarks.flushed.waiting
+            or behind >= self._config.log_least_pages * PAGE_BYTES
+            or idle_ms >= self._config.log_thorough_interval_ms
+        ):
+            return self.flush()
+        return True
+
+
+class QueueFlusher(_Worker):
+    """Syncs queues and index, and writes the checkpoint, of which it is the only writer while it runs."""
+
+    def __init__(
+        self,
+        queues: ConsumeQueues,
+        index: IndexFiles | None,
+        checkpoint: Checkpoint,
+        log_flusher: LogFlusher,
+        watermarks: Watermarks,
+        config: FlushConfig,
+        clock: Clock,
+    ) -> None:
+        super().__init__("queue-flush")
+        self._queues = queues
+        self._index = index
+        self._checkpoint = checkpoint
+        self._log_flusher = log_flusher
+        self._watermarks = watermarks
+        self._config = config
+        self._clock = clock
+        self._flushed_at = clock.monotonic()
+        self.has_failed = False
+
+    def apply(self, config: FlushConfig) -> None:
+        self._config = config
+
+    def flush(self) -> None:
+        """Sync queues and index as far as they are written out, then say so in the checkpoint."""
+        if self.has_failed:
+            return
+        marks = self._checkpoint.marks
+        # The flushed offset is read after its time, so that the time never promises more.
+        marks.physical_ms = max(marks.physical_ms, self._log_flusher.flushed_timestamp)
+        marks.flushed_offset = self._watermarks.flushed.value
+        try:
+            promise = self._queues.sync()
+            if self._index is not None:
+                self._index.sync()
+                marks.index_ms = max(marks.index_ms, self._index.safe_until_ms)
+            marks.dispatched_offset = promise.offset
+            marks.logical_ms = max(marks.logical_ms, promise.store_timestamp)
+            marks.last_dispatched_record = promise.last_record
+            self._checkpoint.save(sync=True)
+        except (OSError, CometError) as error:
+            # Recovery starts from the last checkpoint, which still tells the truth: no need to stop the store.
+            self.has_failed = True
+            logger.critical("queue flush failed error=%s", error)
+        self._flushed_at = self._clock.monotonic()
+
+    def _pause(self) -> float:
+        return self._config.queue_interval_ms / 1000
+
+    def _round(self) -> bool:
+        idle_ms = (self._clock.monotonic() - self._flushed_at) * 1000
+        if (
+            self._queues.unsynced_bytes >= self._config.queue_least_pages * PAGE_BYTES
+            or idle_ms >= self._config.queue_thorough_interval_ms
+        ):
+            self.flush()
+        return not self.has_failed

@@ -1,0 +1,189 @@
+"""The row of log files: one size, named by the physical offset of their first byte in 20 digits, without gaps.
+
+Thread rule: the owner of the store changes the row; the flusher reads it. The row is therefore one value that is
+replaced, never changed in place.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from cometmq.base.errors import CorruptFile
+from cometmq.base.ports import TEMPORARY_SUFFIX, File, Files
+
+logger = logging.getLogger("cometmq.store")
+
+NAME_DIGITS: Final = 20
+
+
+def file_name(start: int) -> str:
+    return f"{start:020d}"
+
+
+def starts_of(names: list[str], directory: str, file_bytes: int, setting: str) -> list[int]:
+    """The offsets that sorted file names stand for.
+
+    Raises:
+        CorruptFile: a name that is none, or a row with a gap.
+    """
+    starts: list[int] = []
+    for name in names:
+        path = f"{directory}/{name}"
+        if len(name) != NAME_DIGITS or not (name.isascii() and name.isdecimal()):
+            raise CorruptFile(path, "a foreign file among the store's", "Move it elsewhere.")
+        start = int(name)
+        if start % file_bytes:
+            raise CorruptFile(
+                path,
+                f"its name is no multiple of the file size {file_bytes}",
+                f"Set {setting} to the size the files were written with.",
+            )
+        if starts and start != starts[-1] + file_bytes:
+            missing = f"{directory}/{file_name(starts[-1] + file_bytes)}"
+            raise CorruptFile(
+                missing,
+                f"missing between {file_name(starts[-1])} and {name}",
+                "Restore it from a copy, or move the files before the gap elsewhere.",
+            )
+        starts.append(start)
+    return starts
+
+
+def check_size(path: str, size_bytes: int, expected: int, setting: str) -> None:
+    if size_bytes != expected:
+        raise CorruptFile(
+            path,
+            f"{size_bytes} bytes long where {expected} are expected",
+            f"Set {setting} to the size the files were written with, or restore the file from a copy.",
+        )
+
+
+class LogFile:
+    """A place in the row. Old files are opened when first read: most never are."""
+
+    __slots__ = ("_file", "_files", "path", "start")
+
+    def __init__(self, start: int, path: str, files: Files, file: File | None = None) -> None:
+        self.start = start
+        self.path = path
+        self._files = files
+        self._file = file
+
+    @property
+    def file(self) -> File:
+        if self._file is None:
+            self._file = self._files.open(self.path, mapped=True, writable=False)
+        return self._file
+
+    def open_writable(self) -> None:
+        """Open for appending, with the space of the whole file reserved. Raises DiskFull."""
+        writable = self._files.open(self.path, mapped=True, writable=True)
+        self.close()
+        self._file = writable
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __repr__(self) -> str:
+        return f"<LogFile {self.path}>"
+
+
+class MappedFileQueue:
+    SETTING: Final = "mappedFileSizeCommitLog"
+
+    def __init__(self, directory: str, file_bytes: int, files: Files) -> None:
+        self.directory = directory
+        self.file_bytes = file_bytes
+        self._files = files
+        self._row: tuple[LogFile, ...] = ()
+
+    def load(self) -> None:
+        """Take stock of the directory.
+
+        A last file of length 0 is what a Java broker leaves when it dies while making it: removed, as RocketMQ 5
+        does. So are files in the making.
+
+        Raises:
+            CorruptFile: a foreign name, a gap or a wrong length; nothing was changed before it was found.
+        """
+        names = list(self._files.names(self.directory))
+        unfinished = [name for name in names if name.endswith(TEMPORARY_SUFFIX)]
+        names = [name for name in names if not name.endswith(TEMPORARY_SUFFIX)]
+        starts = starts_of(names, self.directory, self.file_bytes, self.SETTING)
+        empty_last = bool(starts) and self._files.size(self.path(starts[-1])) == 0
+        if empty_last:
+            unfinished.append(file_name(starts.pop()))
+        for start in starts:
+            size_bytes = self._files.size(self.path(start))
+            check_size(self.path(start), size_bytes, self.file_bytes, self.SETTING)
+        for name in unfinished:
+            logger.info("log file removed path=%s/%s reason=unfinished", self.directory, name)
+            self._files.remove(f"{self.directory}/{name}")
+        self._row = tuple(LogFile(start, self.path(start), self._files) for start in starts)
+
+    def path(self, start: int) -> str:
+        return f"{self.directory}/{file_name(start)}"
+
+    @property
+    def files(self) -> tuple[LogFile, ...]:
+        return self._row
+
+    @property
+    def start(self) -> int:
+        """Offset of the first byte that is still there; 0 for an empty row."""
+        row = self._row
+        return row[0].start if row else 0
+
+    @property
+    def end(self) -> int:
+        """Offset behind the last file."""
+        row = self._row
+        return row[-1].start + self.file_bytes if row else 0
+
+    def at(self, offset: int) -> LogFile | None:
+        """The file that holds a byte, or None."""
+        row = self._row
+        if not row:
+            return None
+        number = (offset - row[0].start) // self.file_bytes
+        return row[number] if 0 <= number < len(row) else None
+
+    def append(self, start: int, file: File) -> LogFile:
+        """Add a new file behind the last."""
+        assert not self._row or start == self.end, (start, self.end)
+        added = LogFile(start, file.path, self._files, file)
+        self._row = (*self._row, added)
+        return added
+
+    def cut(self, end: int) -> list[str]:
+        """Forget and remove the files that start at ``end`` or later. Their paths."""
+        kept = tuple(one for one in self._row if one.start < end)
+        gone = self._row[len(kept) :]
+        self._row = kept
+        # From the back, so that a crash in between leaves no gap.
+        for one in reversed(gone):
+            one.close()
+            self._files.remove(one.path)
+        return [one.path for one in gone]
+
+    def drop_first(self, count: int) -> list[str]:
+        """Forget the oldest files, at most all but the last. The caller removes the returned paths, in this order."""
+        count = min(count, len(self._row) - 1)
+        if count <= 0:
+            return []
+        gone = self._row[:count]
+        self._row = self._row[count:]
+        for one in gone:
+            one.close()
+        return [one.path for one in gone]
+
+    def close(self) -> None:
+        for one in self._row:
+            one.close()
+        self._row = ()
+
+    def __repr__(self) -> str:
+        return f"<MappedFileQueue {self.directory} files={len(self._row)} start={self.start}>"

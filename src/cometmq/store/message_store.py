@@ -1,0 +1,372 @@
+"""The store of one broker: put, get, query.
+
+    put  ->  appender  ->  commit_log  (what counts)
+                       ->  consume_queues, index_files  (how it is found again)
+                       ->  watermarks, arrivals  (who waits for it)
+    get  ->  reader  ->  views of the log
+
+``recovery`` brings all parts together again after a stop, ``flush`` makes them durable, ``housekeeping`` deletes.
+
+Thread rule: one thread, the owner, calls everything here. The store's own threads only sync, allocate and unlink.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Container
+from typing import Final
+
+from cometmq.base.errors import CometError, DiskFull, StoreClosed, StoreError
+from cometmq.base.ports import Clock, Files, Lock
+from cometmq.store.appender import Appender, Arrival
+from cometmq.store.checkpoint import Checkpoint
+from cometmq.store.commit_log import CommitLog
+from cometmq.store.config import StoreConfig
+from cometmq.store.consume_queues import ConsumeQueues
+from cometmq.store.delay_levels import DelayLevels
+from cometmq.store.deleted_topics import DeletedTopics
+from cometmq.store.dispatch import Follower
+from cometmq.store.flush import LogFlusher, QueueFlusher
+from cometmq.store.get import GetResult, QueryResult
+from cometmq.store.housekeeping import Housekeeping
+from cometmq.store.index_files import IndexFiles
+from cometmq.store.put import NewMessage, Stored
+from cometmq.store.reader import Reader, RecordFilter, TagFilter
+from cometmq.store.recovery import Recovery, Stop
+from cometmq.store.watermarks import Schedule, Watermarks
+
+logger = logging.getLogger("cometmq.store")
+
+UNLIMITED: Final = 1 << 31
+DISK_CHECK_SECONDS: Final = 1.0
+"""How often a refused put may look whether the disk has space again."""
+
+
+class MessageStore:
+    def __init__(
+        self,
+        config: StoreConfig,
+        *,
+        store_host: bytes,
+        files: Files,
+        clock: Clock,
+        schedule: Schedule | None = None,
+    ) -> None:
+        """
+        Args:
+            store_host: packed address of this broker, stored in every record.
+            schedule: brings a callback to the owner thread; see ``watermarks``.
+        """
+        self.config = config
+        self.watermarks = Watermarks(schedule)
+        self._files = files
+        self._clock = clock
+        self._log = CommitLog(config.log_path, config.log, files, clock)
+        self._queues = ConsumeQueues(config.path("consumequeue"), config.queues, files)
+        self._index: IndexFiles | None = None
+        if config.index.enabled:
+            self._index = IndexFiles(config.path("index"), config.index, files, clock)
+        self._delay_levels = DelayLevels(config.queues.message_delay_level)
+        self._checkpoint = Checkpoint(config.path("checkpoint"), files)
+        self._deleted = DeletedTopics(config.path("deletedTopics.json"), files)
+        self._reader = Reader(
+            self._log, self._queues, self._index, config.read, files.memory_bytes()
+        )
+        self._log_flusher = LogFlusher(
+            self._log, self.watermarks, config.flush, clock, self._on_flush_failure
+        )
+        self._queue_flusher = QueueFlusher(
+            self._queues,
+            self._index,
+            self._checkpoint,
+            self._log_flusher,
+            self.watermarks,
+            config.flush,
+            clock,
+        )
+        self._appender = Appender(
+            self._log,
+            self._queues,
+            self._index,
+            self._delay_levels,
+            self.watermarks,
+            self._log_flusher,
+            clock,
+            store_host,
+        )
+        self._appender.body_bytes_max = config.log.message_bytes_max
+        self._appender.recheck = self._recheck_disk
+        self._housekeeping = Housekeeping(
+            config, self._log, self._queues, self._index, self._deleted, files, clock
+        )
+        self._lock: Lock | None = None
+        self._disk_checked_at = 0.0
+
+    @property
+    def arrivals(self) -> list[Arrival]:
+        """Called for each message once it is readable."""
+        return self._appender.arrivals
+
+    def load(self) -> None:
+        """Take possession of the directory and recover what is in it. Appends and reads work from then on.
+
+        Raises:
+            CorruptFile: a damaged or foreign file; nothing was overwritten.
+            StoreError: another process holds the directory.
+        """
+        self._files.make_directory(self.config.root)
+        self._lock = self._files.lock(self.config.path("lock"))
+        try:
+            self._recover()
+        except BaseException:
+            self._close_files()
+            raise
+        self._appender.refusal = None
+        self._watch_disk()
+
+    def start(self) -> None:
+        """Start the threads that flush, and let others allocate log files ahead and remove old ones."""
+        self._log.make_ahead()
+        self.watermarks.flushed.on_wait(self._log_flusher.wake)
+        self._log_flusher.start()
+        self._queue_flusher.start()
+        self._housekeeping.in_background = True
+
+    def flush(self) -> None:
+        """Make everything durable now: log, queues, index, checkpoint. Blocks.
+
+        Raises:
+            DiskFull: queue or index entries could not be written; they are kept.
+            StoreError: a sync failed, now or earlier.
+        """
+        self._appender.write_out()
+        self._log_flusher.flush()
+        self._queue_flusher.flush()
+        if self._log_flusher.has_failed or self._queue_flusher.has_failed:
+            raise StoreError("a sync has failed: what is on disk is known only after a restart")
+
+    def close(self) -> None:
+        """Stop. Everything is flushed, and the directory says that the stop was clean unless that failed."""
+        if self._lock is None:
+            return
+        self._appender.refusal = StoreClosed("the store is closed")
+        self._housekeeping.stop()
+        self._log_flusher.stop()
+        self._queue_flusher.stop()
+        try:
+            self.flush()
+            self._files.remove(self.config.path("abort"))
+            logger.info("store closed log_end=%d", self._log.end)
+        except (CometError, OSError) as error:
+            logger.error("store not closed cleanly error=%s", error)
+        finally:
+            self.watermarks.flushed.abandon()
+            self._close_files()
+
+    def put(self, message: NewMessage) -> Stored:
+        """Append a message. On return it is readable; it is durable once ``watermarks.flushed`` has passed it.
+
+        Raises:
+            DiskFull: no space; nothing was stored.
+            RecordTooLarge: body or properties above their limit.
+            StoreClosed: not loaded, closed, or a flush has failed.
+            UsageError: a topic that cannot be one.
+        """
+        return self._appender.put(message)
+
+    def put_batch(self, messages: list[NewMessage]) -> list[Stored]:
+        """Append messages of one queue: all or none, one behind the other in one file.
+
+        Raises:
+            UsageError: an empty batch, or messages of several queues.
+            DiskFull, RecordTooLarge, StoreClosed: as in ``put``; nothing was stored.
+        """
+        return self._appender.put_batch(messages)
+
+    def get(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_count: int,
+        *,
+        max_bytes: int = UNLIMITED,
+        tags: TagFilter | None = None,
+        record: RecordFilter | None = None,
+    ) -> GetResult:
+        """Records of a queue from ``offset`` on, as many as the limits allow; see ``GetStatus`` for the rest.
+
+        Args:
+            tags: keeps an entry by its tags code.
+            record: keeps a record by its bytes; asked after ``tags``.
+        """
+        return self._reader.get(topic, queue_id, offset, max_count, max_bytes, tags, record)
+
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        """The first offset whose record is still there; 0 for an unknown queue."""
+        return self._reader.min_offset(topic, queue_id)
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        """The offset the next message gets; 0 for an unknown queue."""
+        return self._reader.max_offset(topic, queue_id)
+
+    def offset_by_time(
+        self, topic: str, queue_id: int, timestamp_ms: int, *, upper: bool = False
+    ) -> int:
+        """See ``Reader.offset_by_time``."""
+        return self._reader.offset_by_time(topic, queue_id, timestamp_ms, upper=upper)
+
+    def store_time(self, topic: str, queue_id: int, queue_offset: int) -> int:
+        """When a message was stored, in ms; -1 when it is not there."""
+        return self._reader.store_time(topic, queue_id, queue_offset)
+
+    def record_at(self, physical_offset: int) -> memoryview | None:
+        """The whole record that starts at an offset of the log; None when none starts there."""
+        return self._log.record(physical_offset)
+
+    def entries(
+        self, topic: str, queue_id: int, offset: int, count: int
+    ) -> list[tuple[int, int, int]]:
+        """Queue entries as they are: physical offset, size, tags code."""
+        return self._reader.entries(topic, queue_id, offset, count)
+
+    def query(
+        self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int
+    ) -> QueryResult:
+        """Records that carry a key (or unique key), newest first; at most as many as the settings allow."""
+        limit = min(max_count, self.config.index.query_count_max)
+        return self._reader.query(topic, key, limit, begin_ms, end_ms)
+
+    def is_in_memory(self, physical_offset: int) -> bool:
+        return self._reader.is_in_memory(physical_offset)
+
+    def topics(self) -> list[str]:
+        return list(self._queues.table)
+
+    def queue_ids(self, topic: str) -> list[int]:
+        return sorted(self._queues.table.get(topic, ()))
+
+    @property
+    def min_physical(self) -> int:
+        return self._log.start
+
+    @property
+    def max_physical(self) -> int:
+        return self._log.end
+
+    @property
+    def flush_behind_bytes(self) -> int:
+        return max(self.watermarks.appended.value - self.watermarks.flushed.value, 0)
+
+    @property
+    def dispatch_behind_bytes(self) -> int:
+        return max(self.watermarks.appended.value - self.watermarks.dispatched.value, 0)
+
+    @property
+    def is_disk_full(self) -> bool:
+        return self._housekeeping.is_disk_full
+
+    @property
+    def log_disk_ratio(self) -> float:
+        return self._files.used_ratio(self.config.log_path)
+
+    @property
+    def queue_disk_ratio(self) -> float:
+        return self._files.used_ratio(self._queues.directory)
+
+    def earliest_store_time(self) -> int:
+        """Store time of the oldest message, in ms; -1 when there is none."""
+        return self._log.store_timestamp(self._log.start)
+
+    def delete_topic(self, topic: str) -> None:
+        """Forget the queues of a topic, durably; its records go with their log files. Raises DiskFull."""
+        self._housekeeping.delete_topics([topic])
+
+    def clean_unused(self, keep: Container[str]) -> int:
+        """Delete the queues of all topics but ``keep``. How many topics that were."""
+        unused = [topic for topic in self._queues.table if topic not in keep]
+        self._housekeeping.delete_topics(unused)
+        return len(unused)
+
+    def clean_expired_queues(self) -> None:
+        """Delete queues whose every message has expired."""
+        self._housekeeping.delete_expired_queues()
+
+    def delete_expired_files(self) -> None:
+        """Delete expired files with the next rounds of ``maintain``, whatever the hour."""
+        self._housekeeping.ask()
+
+    def maintain(self) -> None:
+        """Retention, disk check, writing what waits. To be called every ten seconds or so."""
+        self._housekeeping.run(self.watermarks.flushed.value)
+        self._watch_disk()
+        try:
+            self._appender.write_out()
+        except DiskFull:
+            logger.warning("queue entries wait for space count=%d", self._queues.waiting_count)
+
+    def apply(self, config: StoreConfig) -> None:
+        """Take settings that may change while running. Raises ConfigError."""
+        self._housekeeping.apply(config.retention)
+        self._reader.apply(config.read)
+        self._log_flusher.apply(config.flush)
+        self._queue_flusher.apply(config.flush)
+        self._appender.body_bytes_max = config.log.message_bytes_max
+        self.config = config
+
+    def _recover(self) -> None:
+        has_checkpoint = self._checkpoint.load()
+        self._deleted.load()
+        self._log.load()
+        deleted = self._deleted.by_topic_bytes()
+        abort = self.config.path("abort")
+        boot_id = self._files.boot_id().encode()
+        is_clean = not self._files.exists(abort)
+        stop = Stop(
+            is_clean=is_clean,
+            has_checkpoint=has_checkpoint,
+            is_same_boot=not is_clean and boot_id != b"" and self._files.read(abort) == boot_id,
+            marks=self._checkpoint.marks,
+        )
+        follower = Follower(self._log, self._queues, self._index, self._delay_levels, deleted)
+        recovery = Recovery(
+            self.config, self._files, self._log, self._queues, self._index, follower, deleted, stop
+        )
+        # RocketMQ looks at the mere presence of this file; which boot wrote it is ours to know.
+        recovery.run(lambda: self._files.replace(abort, boot_id))
+        self._checkpoint.marks = recovery.marks_after()
+        self._checkpoint.save(sync=True)
+        self.watermarks.reset(recovery.end)
+        self._appender.resume(recovery.last_timestamp, recovery.last_record)
+        self._log_flusher.flushed_timestamp = recovery.last_timestamp
+        self._deleted.prune(self._log.start)
+
+    def _on_flush_failure(self, reason: str) -> None:
+        self._appender.refusal = StoreClosed(reason)
+
+    def _watch_disk(self) -> None:
+        self._housekeeping.watch_disk()
+        self._disk_checked_at = self._clock.monotonic()
+        is_refusing = isinstance(self._appender.refusal, DiskFull)
+        if self._housekeeping.is_disk_full and self._appender.refusal is None:
+            limit = self.config.retention.disk_warning_percent
+            self._appender.refusal = DiskFull(f"more than {limit} percent of the disk are in use")
+        elif is_refusing and not self._housekeeping.is_disk_full:
+            self._appender.refusal = None
+
+    def _recheck_disk(self) -> None:
+        if self._clock.monotonic() >= self._disk_checked_at + DISK_CHECK_SECONDS:
+            self._watch_disk()
+
+    def _close_files(self) -> None:
+        if self._index is not None:
+            self._index.abandon()
+        self._queues.close()
+        self._log.close()
+        self._checkpoint.close()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def __repr__(self) -> str:
+        return f"<MessageStore {self.config.root} {self._log} {self.watermarks}>"

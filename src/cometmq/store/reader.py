@@ -1,0 +1,234 @@
+"""Reading: by queue offset, by time, by key. Nothing here changes anything on disk.
+
+A read ships views of the mapped log; adjacent records become one view. Thread rule: the owner of the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from cometmq.model.record import BadRecord, decode_record
+from cometmq.store.commit_log import CommitLog
+from cometmq.store.config import ReadConfig
+from cometmq.store.consume_queue import ENTRY, ENTRY_BYTES, ConsumeQueue
+from cometmq.store.consume_queues import ConsumeQueues
+from cometmq.store.dispatch import index_keys
+from cometmq.store.get import GetResult, GetStatus, QueryResult
+from cometmq.store.index_files import IndexFiles
+
+SCAN_BYTES_MIN: Final = 16_000
+"""A read looks at this many bytes of a queue at least, however few messages it may return."""
+
+TagFilter = Callable[[int], bool]
+RecordFilter = Callable[[memoryview], bool]
+
+
+class Reader:
+    def __init__(
+        self,
+        log: CommitLog,
+        queues: ConsumeQueues,
+        index: IndexFiles | None,
+        config: ReadConfig,
+        memory_bytes: int,
+    ) -> None:
+        self._log = log
+        self._queues = queues
+        self._index = index
+        self._memory_bytes = memory_bytes
+        self.apply(config)
+
+    def apply(self, config: ReadConfig) -> None:
+        """Take new limits."""
+        self._config = config
+        self._cached_bytes = self._memory_bytes * config.memory_percent // 100
+
+    def is_in_memory(self, physical_offset: int) -> bool:
+        """Whether a record is likely to be in the page cache still."""
+        return self._log.end - physical_offset <= self._cached_bytes
+
+    def get(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        tags: TagFilter | None,
+        record: RecordFilter | None,
+    ) -> GetResult:
+        queue = self._queues.get(topic, queue_id)
+        if queue is None:
+            return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
+        open_files = self._queues.open_files
+        max_offset = queue.next_offset
+        min_offset = queue.min_offset(self._log.start, open_files)
+        if max_offset == 0:
+            return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, min_offset, max_offset)
+        if offset < min_offset:
+            return GetResult(GetStatus.OFFSET_TOO_SMALL, min_offset, min_offset, max_offset)
+        if offset == max_offset:
+            return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, offset, min_offset, max_offset)
+        if offset > max_offset:
+            return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, max_offset, min_offset, max_offset)
+        scan_count = max(SCAN_BYTES_MIN // ENTRY_BYTES, max_count)
+        if tags is None and record is None:
+            # Every entry will do, so no more of them are read than can be returned.
+            config = self._config
+            scan_count = min(max_count, max(config.memory_count_max, config.disk_count_max))
+        data = queue.read(offset, max(scan_count, 1), open_files)
+        if not data:
+            return self._found_null(queue, offset, min_offset)
+        return self._collect(
+            data, offset, max_count, max_bytes, tags, record, min_offset, max_offset
+        )
+
+    def _collect(
+        self,
+        data: bytes,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        tags: TagFilter | None,
+        record: RecordFilter | None,
+        min_offset: int,
+        max_offset: int,
+    ) -> GetResult:
+        log = self._log
+        view = log.view
+        log_start = log.start
+        log_end = log.end
+        on_disk_below = log_end - self._cached_bytes
+        config = self._config
+        memory_bytes_max = min(config.memory_bytes_max, max_bytes)
+        disk_bytes_max = min(config.disk_bytes_max, max_bytes)
+        memory_count_max = min(config.memory_count_max, max_count)
+        disk_count_max = min(config.disk_count_max, max_count)
+        parts: list[memoryview] = []
+        part_start = part_end = -1
+        status = GetStatus.NO_MATCHED_MESSAGE
+        count = total = examined = 0
+        skip_below = physical_offset = -1
+        for physical_offset, size_bytes, tags_code in ENTRY.iter_unpack(data):
+            if physical_offset < skip_below:
+                examined += 1
+                continue
+            if count:
+                # The first message is always given; from the second on the limits count.
+                if physical_offset < on_disk_below:
+                    if count >= disk_count_max or total + size_bytes > disk_bytes_max:
+                        break
+                elif count >= memory_count_max or total + size_bytes > memory_bytes_max:
+                    break
+            examined += 1
+            if tags is not None and not tags(tags_code):
+                continue
+            if physical_offset < log_start or physical_offset + size_bytes > log_end:
+                if not count:
+                    status = GetStatus.MESSAGE_WAS_REMOVING
+                # Its file is gone, and so is every other record of that file.
+                skip_below = log.next_file_start(physical_offset)
+                continue
+            if record is not None:
+                found = view(physical_offset, size_bytes)
+                if found is None or not record(found):
+                    continue
+            if physical_offset != part_end:
+                if part_end >= 0 and (part := view(part_start, part_end - part_start)) is not None:
+                    parts.append(part)
+                part_start = physical_offset
+            part_end = physical_offset + size_bytes
+            total += size_bytes
+            count += 1
+        if part_end >= 0 and (part := view(part_start, part_end - part_start)) is not None:
+            parts.append(part)
+        return GetResult(
+            GetStatus.FOUND if count else status,
+            offset + examined,
+            min_offset,
+            max_offset,
+            parts,
+            count,
+            total,
+            log_end - physical_offset > self._cached_bytes,
+        )
+
+    def _found_null(self, queue: ConsumeQueue, offset: int, min_offset: int) -> GetResult:
+        """Entries below the maximum that no file holds: go on at the next file."""
+        per_file = self._queues.file_bytes // ENTRY_BYTES
+        following = (offset // per_file + 1) * per_file
+        return GetResult(GetStatus.OFFSET_FOUND_NULL, following, min_offset, queue.next_offset)
+
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        queue = self._queues.get(topic, queue_id)
+        return queue.min_offset(self._log.start, self._queues.open_files) if queue else 0
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        queue = self._queues.get(topic, queue_id)
+        return queue.next_offset if queue else 0
+
+    def entries(
+        self, topic: str, queue_id: int, offset: int, count: int
+    ) -> list[tuple[int, int, int]]:
+        queue = self._queues.get(topic, queue_id)
+        if queue is None or offset < 0:
+            return []
+        return list(ENTRY.iter_unpack(queue.read(offset, count, self._queues.open_files)))
+
+    def store_time(self, topic: str, queue_id: int, queue_offset: int) -> int:
+        queue = self._queues.get(topic, queue_id)
+        return self._time_of(queue, queue_offset) if queue and queue_offset >= 0 else -1
+
+    def offset_by_time(
+        self, topic: str, queue_id: int, timestamp_ms: int, *, upper: bool = False
+    ) -> int:
+        """The first message stored at or after a time, or (``upper``) the last one stored at or before it.
+
+        Beyond the last message: the maximum offset (``upper``: the last message). Before the first: the minimum.
+        """
+        queue = self._queues.get(topic, queue_id)
+        if queue is None:
+            return 0
+        low = minimum = queue.min_offset(self._log.start, self._queues.open_files)
+        high = queue.next_offset
+        # Store times never decrease along a queue, so the border is found by halves.
+        while low < high:
+            middle = (low + high) // 2
+            time = self._time_of(queue, middle)
+            if time < timestamp_ms or (upper and time == timestamp_ms):
+                low = middle + 1
+            else:
+                high = middle
+        return max(low - 1, minimum) if upper else low
+
+    def query(
+        self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int
+    ) -> QueryResult:
+        """Records of a topic that carry a key and were stored within a time range, newest first."""
+        index = self._index
+        if index is None:
+            return QueryResult([], 0, 0)
+        parts: list[memoryview] = []
+        for physical_offset in index.query(topic, key, max_count, begin_ms, end_ms):
+            found = self._log.record(physical_offset)
+            if found is not None and _carries(found, topic, key, begin_ms, end_ms):
+                parts.append(found)
+        return QueryResult(parts, index.last_update_ms, index.last_update_offset)
+
+    def _time_of(self, queue: ConsumeQueue, queue_offset: int) -> int:
+        entry = queue.entry(queue_offset, self._queues.open_files)
+        return self._log.store_timestamp(entry[0]) if entry is not None else -1
+
+
+def _carries(found: memoryview, topic: str, key: str, begin_ms: int, end_ms: int) -> bool:
+    """The index knows hashes and seconds; the record tells."""
+    try:
+        record = decode_record(found, check_crc=False)
+    except BadRecord:
+        return False
+    return (
+        record.topic == topic
+        and begin_ms <= record.store_timestamp <= end_ms
+        and key in index_keys(record.properties_text)
+    )

@@ -1,0 +1,338 @@
+"""What to trust after a stop, clean or not.
+
+First everything is looked at and nothing is changed: where to start, how far the log is sound, and whether what is
+missing may be missing. A torn tail is normal after a crash and is cut. Damage below what was flushed is not: when
+sound records follow it, cutting would drop acknowledged messages, so the store refuses to start and says where.
+Then the log is cut at its end, queues and index are cut to match, and the follower feeds them what they lack.
+
+The start of the scan. Clean stop: the last part of the log only, since all was flushed. Unclean stop: our own
+checkpoint names the offset below which log and queues are on disk; without it (a Java broker's store), the newest
+file whose first record is older than the checkpoint's times, as Java does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from cometmq.base.errors import CorruptFile
+from cometmq.base.ports import Files
+from cometmq.store.checkpoint import Marks
+from cometmq.store.commit_log import CommitLog
+from cometmq.store.config import StoreConfig
+from cometmq.store.consume_queue import ENTRY_BYTES, ConsumeQueue
+from cometmq.store.consume_queues import ConsumeQueues, Written
+from cometmq.store.dispatch import Follower, has_queue_entry
+from cometmq.store.index_files import IndexFiles
+from cometmq.store.log_scan import LogWalk, Scanned, find_record, scan_record
+from cometmq.store.queue_end import NO_BOUND, find_queue_end
+
+logger = logging.getLogger("cometmq.store")
+
+CLEAN_WINDOW_BYTES: Final = 64 << 20
+"""How much of the log is verified after a clean stop when the checkpoint says where it ends."""
+LOOK_BACK_BYTES: Final = 1 << 20
+"""The scan starts with a record at most this far below the checkpoint, so that it starts with a sound one."""
+FILES_VERIFIED: Final = 3
+"""Files Java verifies after a clean stop."""
+
+
+@dataclass(slots=True)
+class Stop:
+    """How the last process ended, and what it left in the checkpoint."""
+
+    is_clean: bool
+    has_checkpoint: bool
+    is_same_boot: bool
+    """The operating system did not restart since: nothing that was written is lost, synced or not."""
+    marks: Marks
+
+
+@dataclass(slots=True)
+class _Span:
+    """What the scan saw of one queue."""
+
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
+class _LoadedQueue:
+    queue: ConsumeQueue
+    last_start: int
+    record_end: int = 0
+    is_suspect: bool = False
+
+
+class Recovery:
+    def __init__(
+        self,
+        config: StoreConfig,
+        files: Files,
+        log: CommitLog,
+        queues: ConsumeQueues,
+        index: IndexFiles | None,
+        follower: Follower,
+        deleted: dict[bytes, int],
+        stop: Stop,
+    ) -> None:
+        self._config = config
+        self._files = files
+        self._log = log
+        self._queues = queues
+        self._index = index
+        self._follower = follower
+        self._deleted = deleted
+        self._stop = stop
+        self._spans: dict[tuple[bytes, int], _Span] = {}
+        self.end = 0
+        """Where the log ends."""
+        self.last_timestamp = 0
+        """Store time of the last record."""
+        self.last_record = 0
+        """Where the last record starts."""
+        self._index_was_cut = False
+
+    def run(self, before_changes: Callable[[], None]) -> None:
+        """Bring log, queues and index into one state.
+
+        Args:
+            before_changes: called once everything is known to be recoverable, before the first change on disk.
+
+        Raises:
+            CorruptFile: something is damaged or foreign; nothing was changed.
+            DiskFull: no space to go on; the next start takes up from here.
+        """
+        loaded = [_LoadedQueue(*item) for item in self._queues.load()]
+        if not self._log.row.files:
+            before_changes()
+            self._load_index()
+            self._start_empty(loaded)
+            return
+        start = self._scan_start()
+        self._scan(start)
+        before_changes()
+        self._load_index()
+        self._log.resume(self.end)
+        self._log.sync_range(start, self.end)
+        self._settle_queues(loaded, NO_BOUND if self._stop.is_clean else start)
+        self._feed(loaded, start)
+        self._queues.written = Written(self.end, self.last_timestamp, self.last_record)
+        logger.info(
+            "store recovered clean=%s log_start=%d log_end=%d scanned_from=%d topics=%d",
+            self._stop.is_clean,
+            self._log.start,
+            self.end,
+            start,
+            len(self._queues.table),
+        )
+
+    def marks_after(self) -> Marks:
+        """What the checkpoint may promise now: the log was synced, the queues not yet."""
+        before = self._stop.marks
+        if self.end == 0:
+            return Marks(flushed_offset=0, dispatched_offset=0)
+        return replace(
+            before,
+            physical_ms=self.last_timestamp,
+            logical_ms=min(before.logical_ms, self.last_timestamp),
+            last_dispatched_record=min(before.last_dispatched_record, self.last_record),
+            flushed_offset=self.end,
+            dispatched_offset=min(before.dispatched_offset, self.end),
+        )
+
+    def _load_index(self) -> None:
+        if self._index is None:
+            return
+        before = len(self._files.names(self._config.path("index")))
+        trusts_index = self._stop.is_clean or self._stop.is_same_boot
+        self._index.load(None if trusts_index else self._stop.marks.index_ms)
+        self._index_was_cut = self._index.file_count < before
+
+    def _start_empty(self, loaded: list[_LoadedQueue]) -> None:
+        """Without a log there is nothing a queue could point to."""
+        if loaded:
+            logger.warning("consume queues removed count=%d reason=no-log-files", len(loaded))
+        for topic in list(self._queues.table):
+            self._queues.delete_topic(topic)
+        if self._index is not None:
+            self._index.truncate(0)
+        self._log.resume(0)
+
+    def _scan_start(self) -> int:
+        marks = self._stop.marks
+        row = self._log.row
+        if self._stop.is_clean:
+            oldest = row.files[max(len(row.files) - FILES_VERIFIED, 0)].start
+            anchor = max(marks.dispatched_offset, marks.last_dispatched_record)
+            return self._sound_record(anchor - CLEAN_WINDOW_BYTES, anchor, oldest)
+        if 0 <= min(marks.flushed_offset, marks.dispatched_offset) <= row.end:
+            anchor = max(min(marks.flushed_offset, marks.dispatched_offset), row.start)
+            file_start = anchor - anchor % self._log.file_bytes
+            return self._sound_record(anchor - LOOK_BACK_BYTES, anchor, min(file_start, row.end))
+        return self._start_by_time()
+
+    def _sound_record(self, low: int, high: int, otherwise: int) -> int:
+        if low > otherwise:
+            record = find_record(self._log.row, low, high)
+            if record is not None:
+                return record.physical_offset
+        return max(otherwise, self._log.row.start)
+
+    def _start_by_time(self) -> int:
+        safe_ms = self._stop.marks.safe_ms
+        if self._config.index.safe and self._config.index.enabled:
+            safe_ms = min(safe_ms, self._stop.marks.index_ms)
+        for log_file in reversed(self._log.row.files):
+            view = log_file.file.view(0, self._log.file_bytes)
+            first = scan_record(view, 0, log_file.start, check_crc=True)
+            if first is not None and 0 < first.store_timestamp <= safe_ms:
+                return log_file.start
+        return self._log.row.start
+
+    def _scan(self, start: int) -> None:
+        stop = self._stop
+        walk = LogWalk(
+            self._log.row,
+            start,
+            check_crc=self._config.log.check_crc_on_recover,
+            unsynced_from=None if stop.is_clean else max(stop.marks.flushed_offset, 0),
+            writes_survive=stop.is_same_boot,
+        )
+        self.last_timestamp = stop.marks.physical_ms if start > self._log.row.start else 0
+        self.last_record = stop.marks.last_dispatched_record
+        last_seen_ms = 0
+        for record in walk:
+            self._note(record)
+            last_seen_ms = record.store_timestamp
+            self.last_record = record.physical_offset
+        self.end = walk.position
+        self.last_timestamp = max(self.last_timestamp, last_seen_ms)
+        self._judge(walk.fault, last_seen_ms)
+
+    def _note(self, record: Scanned) -> None:
+        if not has_queue_entry(record.sys_flag):
+            return
+        if self._deleted and record.physical_offset < self._deleted.get(record.topic, 0):
+            return
+        key = record.topic, record.queue_id
+        span = self._spans.get(key)
+        if span is None:
+            self._spans[key] = _Span(record.queue_offset, record.queue_offset)
+        else:
+            span.last = record.queue_offset
+
+    def _judge(self, fault: str, last_seen_ms: int) -> None:
+        """Decide whether the log may end where the sound records end."""
+        marks = self._stop.marks
+        knows_offset = marks.flushed_offset >= 0
+        if knows_offset:
+            is_short = self.end < marks.flushed_offset
+        else:
+            is_short = not self._stop.has_checkpoint or last_seen_ms < marks.physical_ms
+        log_file = self._log.row.at(self.end)
+        if log_file is None:
+            return
+        position = self.end - log_file.start
+        if is_short:
+            behind = marks.flushed_offset if knows_offset else self._log.row.end
+            follower = find_record(self._log.row, self.end, behind)
+            if follower is not None:
+                self._refuse_or_report(log_file.path, position, fault, follower.physical_offset)
+                return
+        if fault or (is_short and self._stop.has_checkpoint):
+            logger.log(
+                logging.ERROR if is_short else logging.WARNING,
+                "log tail cut path=%s position=%d offset=%d flushed_offset=%d fault=%r",
+                log_file.path,
+                position,
+                self.end,
+                marks.flushed_offset,
+                fault,
+            )
+
+    def _refuse_or_report(self, path: str, position: int, fault: str, follower: int) -> None:
+        reason = (
+            f"damaged record at byte {position} (offset {self.end}): {fault or 'zeros'}; "
+            f"sound records follow from offset {follower} on"
+        )
+        logger.error("log damaged path=%s position=%d offset=%d", path, position, self.end)
+        if not self._config.log.recover_by_truncating:
+            raise CorruptFile(
+                path,
+                reason,
+                "Restore the file from a copy or a replica; or, to drop this record and all behind "
+                "it, keep a copy of the directory and start with recoverByTruncating=true.",
+            )
+        logger.error("log truncated offset=%d reason=recoverByTruncating", self.end)
+
+    def _settle_queues(self, loaded: list[_LoadedQueue], bound: int) -> None:
+        """Find each queue's end; wipe what does not count."""
+        for item in loaded:
+            queue = item.queue
+            offset = self._find_end(item, bound)
+            if item.record_end > self.end:
+                queue.next_offset = offset
+                offset = queue.find_record(self.end, self._queues.open_files)
+                item.record_end = self._record_end(queue, offset)
+                self._queues.truncate(queue, offset, item.last_start)
+            elif item.is_suspect or bound != NO_BOUND:
+                self._queues.truncate(queue, offset, item.last_start)
+            queue.next_offset = offset
+
+    def _find_end(self, item: _LoadedQueue, bound: int) -> int:
+        queue = item.queue
+        file_bytes = self._queues.file_bytes
+        start = item.last_start
+        while start >= 0:
+            file = self._queues.open_files.get(queue.path(start))
+            end = find_queue_end(file, bound)
+            if bound == NO_BOUND:
+                # A file is made for an entry, and all before the last are full: a clean stop leaves it so.
+                is_full = end.entries * ENTRY_BYTES == file_bytes
+                is_odd = not is_full if start < item.last_start else not end.entries
+                item.is_suspect |= is_odd or end.is_followed
+            elif not end.entries and start > queue.first_start:
+                # Entries of later records are normal, but a file without any has lost some.
+                item.is_suspect |= not find_queue_end(file).entries
+            if end.entries:
+                item.record_end = end.record_end
+                return start // ENTRY_BYTES + end.entries
+            if start == queue.first_start:
+                return start // ENTRY_BYTES
+            start -= file_bytes
+        return 0
+
+    def _record_end(self, queue: ConsumeQueue, offset: int) -> int:
+        entry = queue.entry(offset - 1, self._queues.open_files) if offset else None
+        return entry[0] + entry[1] if entry is not None and entry[0] < self.end else 0
+
+    def _feed(self, loaded: list[_LoadedQueue], scan_start: int) -> None:
+        ends = {id(item.queue): item.record_end for item in loaded}
+        start = scan_start
+        if self._stop.is_clean:
+            start = min(max(ends.values(), default=0), self.end)
+        suspects = [item.record_end for item in loaded if item.is_suspect]
+        for (topic, queue_id), span in self._spans.items():
+            queue = self._queues.get(topic.decode(errors="replace"), queue_id)
+            next_offset = queue.next_offset if queue else 0
+            if next_offset < span.first or (self._stop.is_clean and next_offset <= span.last):
+                suspects.append(ends.get(id(queue), 0))
+        start = max(min([start, *suspects, *self._index_start()]), self._log.start)
+        if start < min(scan_start, self.end):
+            logger.warning("queues or index rebuilt from=%d to=%d", start, self.end)
+        if self._follower.feed(start, self.end) < self.end and start > self._log.start:
+            # A queue entry that named no record's end led to nowhere: from the very start, then.
+            logger.warning("queues rebuilt from=%d reason=bad-entry", self._log.start)
+            self._follower.feed(self._log.start, self.end)
+
+    def _index_start(self) -> list[int]:
+        """Where the index has to be fed from; nothing when it is as complete as the queues."""
+        if self._index is None:
+            return []
+        before = self._index.file_count
+        self._index.truncate(self.end)
+        was_cut = self._index_was_cut or self._index.file_count < before
+        return [self._index.end_offset] if was_cut else []
