@@ -6,6 +6,7 @@ Pure Python, hence bounded in size and depth: a hostile body must not hold up th
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, Final
 
@@ -212,10 +213,12 @@ def _quoted_queue(key: str) -> MessageQueue | str:
 def _number(match: re.Match[str]) -> int | float:
     fraction, exponent = match.groups()
     if fraction is not None or exponent is not None:
-        return float(match[0])
-    if len(match[0]) > _INTEGER_DIGITS_MAX:
-        raise _expected("a number of sane size", match.start())
-    return int(match[0])
+        number = float(match[0])
+        if not math.isinf(number):
+            return number
+    elif len(match[0]) <= _INTEGER_DIGITS_MAX:
+        return int(match[0])
+    raise _expected("a number of sane size", match.start())
 
 
 def _unescape(content: str, at: int) -> str:
