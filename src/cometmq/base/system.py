@@ -303,21 +303,32 @@ def _first_hole(fd: int, size_bytes: int) -> int:
 
 def _zero_from(file: MappedFile | PositionedFile, fd: int, position: int) -> None:
     """Overwrite what is not zero, extent by extent, so that holes stay holes."""
-    while position < file.size_bytes:
-        try:
-            start = os.lseek(fd, position, os.SEEK_DATA)
-            end = os.lseek(fd, start, os.SEEK_HOLE)
-        except OSError as error:
-            if error.errno == errno.ENXIO:
-                return
-            start, end = position, file.size_bytes
-        position = max(start, position)
-        while position < end:
-            data = file.read_at(position, min(_CHUNK_BYTES, end - position))
+    for start, end in _data_extents(fd, position, file.size_bytes):
+        while start < end:
+            data = file.read_at(start, min(_CHUNK_BYTES, end - start))
             zeros = _ZEROS[: len(data)]
             if data != zeros:
-                file.write_at(position, zeros)
-            position += len(data)
+                file.write_at(start, zeros)
+            start += len(data)
+
+
+def _data_extents(fd: int, position: int, size_bytes: int) -> list[tuple[int, int]]:
+    """Where a file holds data from ``position`` on.
+
+    All of them before any is read: reading brings further pages into the cache, and those count as data, too.
+    """
+    extents: list[tuple[int, int]] = []
+    while position < size_bytes:
+        try:
+            start = max(os.lseek(fd, position, os.SEEK_DATA), position)
+            end = os.lseek(fd, start, os.SEEK_HOLE)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                extents.append((position, size_bytes))
+            return extents
+        extents.append((start, min(end, size_bytes)))
+        position = end
+    return extents
 
 
 def _positioned(path: str, fd: int, size_bytes: int, head_bytes: int) -> PositionedFile:
