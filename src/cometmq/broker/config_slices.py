@@ -144,7 +144,7 @@ class TopicsConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumersConfig:
-    """Consumer groups: offsets, notifications, slow readers, expressions."""
+    """Consumer groups: offsets, notifications, where they read, expressions."""
 
     notify_ids_changed: bool = setting(
         "notifyConsumerIdsChangedEnable",
@@ -168,19 +168,6 @@ class ConsumersConfig:
     )
     slave_read: bool = setting(
         "slaveReadEnable", "Send slow readers to a slave.", default=False, live=True
-    )
-    disable_slow: bool = setting(
-        "disableConsumeIfConsumerReadSlowly",
-        "Switch a group off when it falls too far behind.",
-        default=False,
-        live=True,
-    )
-    fall_behind_bytes_max: int = setting(
-        "consumerFallbehindThreshold",
-        "How far behind is too far.",
-        default=17_179_869_184,
-        low=0,
-        live=True,
     )
     property_filter: bool = setting(
         "enablePropertyFilter", "Allow SQL92 subscriptions.", default=False, live=True
