@@ -6,7 +6,7 @@ Only clients compress and decompress; the broker stores what it was sent.
 from __future__ import annotations
 
 import zlib
-from typing import Final
+from typing import Any, Final
 
 import lz4.frame
 import zstandard
@@ -49,19 +49,29 @@ def decompress(body: bytes, sys_flag: int, bytes_max: int = DECOMPRESSED_BYTES_M
     kind = sys_flag & COMPRESSION_MASK
     try:
         if kind == COMPRESSION_LZ4:
-            plain = lz4.frame.LZ4FrameDecompressor().decompress(body, max_length=bytes_max + 1)
+            plain = _bounded(lz4.frame.LZ4FrameDecompressor(), body, bytes_max)
         elif kind == COMPRESSION_ZSTD:
-            reader = zstandard.ZstdDecompressor().stream_reader(body)
-            plain = reader.read(bytes_max + 1)
+            # The frame may name its plain size, which the library would allocate before reading on.
+            if zstandard.frame_content_size(body) > bytes_max:
+                raise RemoteProtocolError(_above(bytes_max))
+            plain = zstandard.ZstdDecompressor().decompress(body, max_output_size=bytes_max)
         elif kind in (0, COMPRESSION_ZLIB):
-            inflater = zlib.decompressobj()
-            plain = inflater.decompress(body, bytes_max + 1)
-            if len(plain) <= bytes_max and not inflater.eof:
-                raise RemoteProtocolError("zlib body is cut off")
+            plain = _bounded(zlib.decompressobj(), body, bytes_max)
         else:
             raise RemoteProtocolError(f"unknown compression type {kind >> 8}")
     except (zlib.error, RuntimeError, zstandard.ZstdError) as error:
         raise RemoteProtocolError(f"compressed body is broken: {error}") from None
+    return plain
+
+
+def _bounded(decompressor: Any, body: bytes, bytes_max: int) -> bytes:
+    plain: bytes = decompressor.decompress(body, bytes_max + 1)
     if len(plain) > bytes_max:
-        raise RemoteProtocolError(f"compressed body is above {bytes_max} bytes when unpacked")
-    return bytes(plain)
+        raise RemoteProtocolError(_above(bytes_max))
+    if not decompressor.eof:
+        raise RemoteProtocolError("compressed body is cut off")
+    return plain
+
+
+def _above(bytes_max: int) -> str:
+    return f"compressed body is above {bytes_max} bytes when unpacked"
