@@ -1,0 +1,198 @@
+"""Topics and groups: what the tables hold, and the files of Java brokers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cometmq.base.errors import CorruptFile, DiskFull
+from cometmq.model.group import SubscriptionGroupConfig
+from cometmq.model.topic import DataVersion, TopicConfig
+from cometmq.protocol import fastjson
+from cometmq.store.meta.groups import GroupTable
+from cometmq.store.meta.topics import TopicTable
+from cometmq.testing.fake_clock import FakeClock
+from cometmq.testing.faulty_files import FaultyFiles
+
+GOLDEN = Path(__file__).parents[3] / "golden"
+VERSIONS = ["4.9.7", "5.5.0"]
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def files(clock: FakeClock) -> FaultyFiles:
+    return FaultyFiles(clock)
+
+
+def put_golden(files: FaultyFiles, version: str) -> None:
+    files.make_directory("/config")
+    for path in (GOLDEN / f"config-{version}").iterdir():
+        files.replace(f"/config/{path.name}", path.read_bytes())
+
+
+def topic_table(files: FaultyFiles, clock: FakeClock) -> TopicTable:
+    table = TopicTable("/config", files, clock)
+    table.load()
+    return table
+
+
+def group_table(files: FaultyFiles, clock: FakeClock) -> GroupTable:
+    table = GroupTable("/config", files, clock)
+    table.load()
+    return table
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_topics_of_a_java_broker(files: FaultyFiles, clock: FakeClock, version: str) -> None:
+    put_golden(files, version)
+    table = topic_table(files, clock)
+    order = table.get("TopicOrder")
+    assert order is not None
+    assert (order.read_queue_nums, order.perm, order.order) == (4, 6, version == "5.5.0")
+    assert table.version.counter == (16 if version == "4.9.7" else 17)
+    transaction = table.get("TopicTx")
+    assert transaction is not None
+    assert transaction.attributes == (
+        None if version == "4.9.7" else {"message.type": "TRANSACTION"}
+    )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", ["topics.json", "subscriptionGroup.json"])
+def test_files_of_a_java_broker_are_written_back_byte_for_byte(
+    files: FaultyFiles, clock: FakeClock, version: str, name: str
+) -> None:
+    put_golden(files, version)
+    table = (topic_table if name == "topics.json" else group_table)(files, clock)
+    assert table.encode().decode() == files.read(f"/config/{name}").decode()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_change_keeps_what_only_other_brokers_know(
+    files: FaultyFiles, clock: FakeClock, version: str
+) -> None:
+    put_golden(files, version)
+    content = fastjson.loads(files.read("/config/subscriptionGroup.json"))
+    content["somethingNew"] = {"a": [1]}
+    content["subscriptionGroupTable"]["CG_sql"]["fromTheFuture"] = {"x": 1}
+    files.replace("/config/subscriptionGroup.json", fastjson.dumps(content))
+    table = group_table(files, clock)
+    table.put(SubscriptionGroupConfig(group_name="CG_sql", retry_max_times=3))
+    after = fastjson.loads(files.read("/config/subscriptionGroup.json"))
+    assert after["somethingNew"] == {"a": [1]}
+    assert after["subscriptionGroupTable"]["CG_sql"]["fromTheFuture"] == {"x": 1}
+    assert after["subscriptionGroupTable"]["CG_sql"]["retryMaxTimes"] == 3
+    assert after["dataVersion"]["counter"] == content["dataVersion"]["counter"] + 1
+    assert set(after) == set(content)
+
+
+def test_an_absent_file_is_an_empty_table(files: FaultyFiles, clock: FakeClock) -> None:
+    table = topic_table(files, clock)
+    assert table.names() == []
+    assert len(table) == 0
+    assert table.version == DataVersion()
+    assert not files.exists("/config/topics.json")
+
+
+def test_a_lone_change_is_saved_at_once(files: FaultyFiles, clock: FakeClock) -> None:
+    table = topic_table(files, clock)
+    table.put(TopicConfig(topic_name="A", read_queue_nums=4))
+    again = topic_table(files, clock)
+    assert again.all() == {"A": TopicConfig(topic_name="A", read_queue_nums=4)}
+    assert again.version == table.version == DataVersion(counter=1, timestamp=clock.wall_ms())
+
+
+def test_a_crowd_of_changes_is_saved_together(files: FaultyFiles, clock: FakeClock) -> None:
+    table = topic_table(files, clock)
+    calls = files.call_count
+    for number in range(1000):
+        table.put(TopicConfig(topic_name=f"T{number}"))
+    assert files.call_count - calls < 20
+    assert len(topic_table(files, clock)) == 1
+    table.save_if_changed()
+    assert len(topic_table(files, clock)) == 1000
+    calls = files.call_count
+    table.save_if_changed()
+    assert files.call_count == calls
+    table.put(TopicConfig(topic_name="urgent"), save=True)
+    assert "urgent" in topic_table(files, clock)
+    clock.advance(1.0)
+    table.put(TopicConfig(topic_name="later"))
+    assert "later" in topic_table(files, clock)
+
+
+def test_several_are_one_change_and_none_is_none(files: FaultyFiles, clock: FakeClock) -> None:
+    table = topic_table(files, clock)
+    table.put_many([TopicConfig(topic_name="A"), TopicConfig(topic_name="B")])
+    table.put_many([])
+    assert table.version.counter == 1
+    assert sorted(table.names()) == ["A", "B"]
+
+
+def test_remove_tells_whether_it_was_there(files: FaultyFiles, clock: FakeClock) -> None:
+    table = topic_table(files, clock)
+    table.put(TopicConfig(topic_name="A"))
+    assert table.remove("A", save=True)
+    assert not table.remove("A")
+    assert table.get("A") is None
+    assert table.version.counter == 2
+    assert topic_table(files, clock).names() == []
+
+
+def test_a_replica_takes_table_and_version(files: FaultyFiles, clock: FakeClock) -> None:
+    table = topic_table(files, clock)
+    table.put(TopicConfig(topic_name="old"))
+    version = DataVersion(counter=70, timestamp=5)
+    table.replace_all([TopicConfig(topic_name="new")], version)
+    again = topic_table(files, clock)
+    assert again.names() == ["new"]
+    assert again.version == version
+
+
+def test_a_full_disk_is_told_and_made_up_for(files: FaultyFiles, clock: FakeClock) -> None:
+    table = topic_table(files, clock)
+    files.set_free(0)
+    with pytest.raises(DiskFull):
+        table.put(TopicConfig(topic_name="A"))
+    assert "A" in table
+    files.set_free(1 << 20)
+    table.save_if_changed()
+    assert topic_table(files, clock).names() == ["A"]
+
+
+def test_a_change_during_a_save_in_a_worker_is_not_forgotten(
+    files: FaultyFiles, clock: FakeClock
+) -> None:
+    table = topic_table(files, clock)
+    table.put(TopicConfig(topic_name="A"))
+    table.put(TopicConfig(topic_name="B"))
+    write = table.unsaved()
+    assert write is not None
+    table.put(TopicConfig(topic_name="C"))
+    write()
+    assert topic_table(files, clock).names() == ["A", "B"]
+    table.save_if_changed()
+    assert topic_table(files, clock).names() == ["A", "B", "C"]
+    assert table.unsaved() is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"topicConfigTable":[]}',
+        b'{"topicConfigTable":{"A":3}}',
+        b'{"topicConfigTable":{"A":{"perm":"many"}}}',
+        b'{"topicConfigTable":{},"dataVersion":{"counter":"x"}}',
+    ],
+)
+def test_a_foreign_table_is_refused(files: FaultyFiles, clock: FakeClock, content: bytes) -> None:
+    files.make_directory("/config")
+    files.replace("/config/topics.json", content)
+    with pytest.raises(CorruptFile, match=r"topics\.json"):
+        topic_table(files, clock)
+    assert files.read("/config/topics.json") == content
