@@ -22,7 +22,7 @@ from cometmq.store.meta.topics import TopicTable
 log = logging.getLogger("cometmq.broker")
 
 LAG_SECONDS: Final = 0.1
-SAVE_SECONDS: Final = 1.0
+SAVE_SECONDS: Final = 0.1
 SCAN_SECONDS: Final = 10.0
 
 
@@ -75,7 +75,8 @@ class Housekeeping:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._writing is not None:
             await asyncio.wait([self._writing])
-        await self._save_tables()
+        self._try_save("topics", self._topics.save_if_changed)
+        self._try_save("groups", self._groups.save_if_changed)
         self._try_save("offsets", self._offsets.save_if_changed)
 
     async def _every(
@@ -93,8 +94,8 @@ class Housekeeping:
 
     async def _save_tables(self) -> None:
         # Here and not in a worker: an admin request may save the same file at any time.
-        self._try_save("topics", self._topics.save_if_changed)
-        self._try_save("groups", self._groups.save_if_changed)
+        self._try_save("topics", self._topics.save_if_due)
+        self._try_save("groups", self._groups.save_if_due)
 
     async def _save_offsets(self) -> None:
         write = self._offsets.unsaved()

@@ -130,7 +130,15 @@ class LongPolling:
 
     def forget_topic(self, topic: str) -> None:
         """Answer the pulls of a topic that is going away."""
-        for key in [key for key in self._queues if key[0] == topic]:
+        self._answer([key for key in self._queues if key[0] == topic])
+
+    def answer_all(self) -> None:
+        """Answer every pull because the broker stops. Java's client does not notice a closed connection in time:
+        a pull left unanswered would keep its queue waiting for 30 s."""
+        self._answer(list(self._queues))
+
+    def _answer(self, keys: list[tuple[str, int]]) -> None:
+        for key in keys:
             for pull in list(self._queues[key]):
                 self._take(pull)
                 self._rerun(pull)

@@ -200,6 +200,9 @@ class Broker:
             ha_address=_address(config.identity.ip2, self._port + 1),
         )
         self.creation.create_system_entries(config.identity)
+        self.creation.create_lost_entries(
+            {topic: max(self.store.queue_ids(topic)) + 1 for topic in self.store.topics()}
+        )
         pulls = PullProcessor(
             live=self.live,
             store=self.store,
@@ -279,9 +282,10 @@ class Broker:
         return bound
 
     async def _drain(self) -> None:
-        """Take no more requests and let those be answered whose reply waits for the disk."""
+        """Take no more requests and let those be answered that wait: for the disk, or for a message."""
         for server in self._servers:
             server.quiesce()
+        self.long_polling.answer_all()
         flushed = self.store.watermarks.flushed
         if flushed.waiting:
             answered = asyncio.Event()

@@ -5,7 +5,8 @@ Creating marks the table and tells ``registration``; the tables write themselves
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
 
 from cometmq.broker.config_slices import IdentityConfig, TopicsConfig
 from cometmq.model.flags import READ_WRITE, Perm, TopicFlag, is_inherited
@@ -19,6 +20,7 @@ from cometmq.model.names import (
     SELF_TEST_TOPIC,
     SYSTEM_GROUPS,
     group_fault,
+    is_system_topic,
     reply_topic,
     retry_topic,
 )
@@ -28,7 +30,10 @@ from cometmq.protocol.refusal import Refused
 from cometmq.store.meta.groups import GroupTable
 from cometmq.store.meta.topics import TopicTable
 
+log = logging.getLogger("cometmq.broker")
+
 DELAY_LEVEL_COUNT = 18
+CLIENT_QUEUE_COUNT = 4
 INHERITED = int(Perm.INHERIT)
 
 
@@ -107,6 +112,26 @@ class TopicCreation:
         for name in SYSTEM_GROUPS:
             if self._groups.get(name) is None:
                 self._groups.put(SubscriptionGroupConfig(group_name=name))
+
+    def create_lost_entries(self, queue_counts: Mapping[str, int]) -> None:
+        """Give every topic that has messages an entry: the last changes of the table can be lost in a crash.
+
+        Args:
+            queue_counts: topics in the store, with the number of queues that certainly exist.
+        """
+        lost = [
+            # A client asks for four queues unless told otherwise; more than that is known from the store.
+            _topic(topic, max(count, CLIENT_QUEUE_COUNT))
+            for topic, count in queue_counts.items()
+            if self._topics.get(topic) is None and not is_system_topic(topic)
+        ]
+        for config in lost:
+            log.warning(
+                "topic restored topic=%s queues=%d reason=messages without a table entry",
+                config.topic_name,
+                config.queue_count,
+            )
+        self._topics.put_many(lost)
 
     def for_send(
         self, topic: str, default_topic: str, queue_count: int, *, is_unit: bool

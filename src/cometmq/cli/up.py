@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
 import click
 
@@ -33,7 +34,7 @@ def run(
             bind_address=bind_address,
             broker_settings=_pairs(settings),
         )
-        _runner()(_serve(servers, data_directory))
+        _run_loop(_serve(servers, data_directory))
     except (CometError, OSError) as error:
         print(f"cometmq up: {error}", file=sys.stderr)
         raise SystemExit(1) from None
@@ -63,9 +64,10 @@ def _pairs(settings: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-def _runner():  # type: ignore[no-untyped-def]
+def _run_loop(main: Coroutine[Any, Any, None]) -> None:
     try:
         import uvloop
     except ImportError:
-        return asyncio.run
-    return uvloop.run
+        asyncio.run(main)
+    else:
+        uvloop.run(main)

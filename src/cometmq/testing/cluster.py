@@ -133,6 +133,10 @@ class Cluster:
     def _stop_thread(self) -> None:
         assert self._loop is not None
         assert self._thread is not None
+        pool_closed = asyncio.run_coroutine_threadsafe(
+            self._loop.shutdown_default_executor(), self._loop
+        )
+        pool_closed.result(START_SECONDS_MAX)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
