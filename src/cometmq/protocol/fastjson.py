@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable
 from functools import lru_cache
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -23,16 +23,23 @@ T = TypeVar("T")
 _INTEGER_KEY = re.compile(rb'"(?:[^"\\]++|\\.)*+"|([{,]\s*+)(-?\d++)(?=\s*+:)', re.DOTALL)
 
 
-def loads(data: bytes | str) -> Any:
+LOOSE_BODY_BYTES_MAX: Final = 256 * 1024
+"""Largest body of a request that may need the slow reader: a hostile one holds the event loop for 0.1 s at most."""
+
+
+def loads(data: bytes | str, *, loose_bytes_max: int = fastjson_reader.TEXT_BYTES_MAX) -> Any:
     """The value of a fastjson text: keys are str, an object used as a key becomes its compact JSON text.
 
+    Args:
+        loose_bytes_max: refuse a larger text unless it is strict JSON but for integer keys.
+
     Raises:
-        RemoteProtocolError: not JSON by any reading, deeper than 128 levels, or not UTF-8.
+        RemoteProtocolError: not JSON by any reading, nested too deeply, too large, or not UTF-8.
     """
-    raw = data.encode() if isinstance(data, str) else data
+    raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     value = _standard(raw)
     if value is None:
-        return fastjson_reader.read(raw)
+        return fastjson_reader.read(raw, bytes_max=loose_bytes_max)
     return fastjson_reader.resolve(value[0]) if b'"$ref"' in raw else value[0]
 
 
@@ -44,18 +51,17 @@ def decode(data: bytes | memoryview, wanted: type[T], *, what: str | None = None
     Raises:
         RemoteProtocolError: naming ``what`` was expected.
     """
-    data = bytes(data)
-    if (decoder := _decoder(cast(Hashable, wanted))) is not None and b'"$ref"' not in data:
+    raw = bytes(data)
+    decoder = _decoder(cast(Hashable, wanted))
+    if decoder is not None and b'"$ref"' not in raw:
         try:
-            return cast(T, decoder.decode(data))
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            pass
-        try:
-            return cast(T, decoder.decode(_INTEGER_KEY.sub(_quoted, data)))
+            return cast(T, decoder.decode(raw))
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             pass
     try:
-        return convert(fastjson_reader.read(data, queue_keys=True), wanted)
+        if decoder is not None:
+            return convert(loads(raw, loose_bytes_max=LOOSE_BODY_BYTES_MAX), wanted)
+        return convert(fastjson_reader.read(raw, queue_keys=True), wanted)
     except RemoteProtocolError as error:
         raise RemoteProtocolError(
             f"expected a {what or wanted.__name__} as body: {error}"
@@ -70,7 +76,7 @@ def convert(value: Any, wanted: type[T]) -> T:
         pass
     try:
         return msgspec.convert(_without_nulls(value), wanted, strict=False)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, RecursionError) as error:
         raise RemoteProtocolError(str(error)) from None
 
 
@@ -87,10 +93,22 @@ def dumps_standard(value: Any) -> bytes:
 @lru_cache(maxsize=256)
 def _decoder(wanted: Hashable) -> msgspec.json.Decoder[Any] | None:
     """None for a type that holds a table keyed by objects, which strict JSON cannot have."""
-    try:
-        return msgspec.json.Decoder(cast(type[Any], wanted), strict=False)
-    except TypeError:
+    if _has_object_keys(msgspec.inspect.type_info(wanted)):
         return None
+    return msgspec.json.Decoder(cast(type[Any], wanted), strict=False)
+
+
+def _has_object_keys(info: msgspec.inspect.Type) -> bool:
+    if isinstance(info, msgspec.inspect.DictType):
+        is_object = isinstance(info.key_type, msgspec.inspect.StructType)
+        return is_object or _has_object_keys(info.value_type)
+    if isinstance(info, msgspec.inspect.StructType):
+        return any(_has_object_keys(field.type) for field in info.fields)
+    if isinstance(info, msgspec.inspect.ListType):
+        return _has_object_keys(info.item_type)
+    if isinstance(info, msgspec.inspect.UnionType):
+        return any(map(_has_object_keys, info.types))
+    return False
 
 
 def _standard(raw: bytes) -> tuple[Any] | None:

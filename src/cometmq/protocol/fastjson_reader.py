@@ -33,16 +33,17 @@ _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0
 _WORDS = {"true": True, "false": False, "null": None}
 
 
-def read(data: bytes, *, queue_keys: bool = False) -> Any:
+def read(data: bytes, *, queue_keys: bool = False, bytes_max: int = TEXT_BYTES_MAX) -> Any:
     """The value of a text.
 
     Args:
         queue_keys: give keys that are message queues as ``MessageQueue``, not as text.
+        bytes_max: refuse a larger text unread.
 
     Raises:
         RemoteProtocolError: what was expected, and at which character.
     """
-    if len(data) > TEXT_BYTES_MAX:
+    if len(data) > bytes_max:
         raise RemoteProtocolError(f"JSON of {len(data)} bytes that is not strict JSON")
     try:
         text = data.decode()

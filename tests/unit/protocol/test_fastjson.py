@@ -201,6 +201,21 @@ def test_other_keys_are_no_queues(text: str) -> None:
         fastjson.decode(text.encode(), dict[MessageQueue, int], what="table")
 
 
+def test_a_hostile_body_is_refused_before_it_costs_much() -> None:
+    started = time.process_time()
+    for text in (b"['x'," + b"1," * (2 << 20), b"[" + b"1," * (2 << 20) + b"1]"):
+        with pytest.raises(RemoteProtocolError, match="Inner"):
+            fastjson.decode(text, Inner)
+    assert time.process_time() - started < 2
+
+
+def test_a_deep_but_strict_value_of_the_wrong_shape_is_refused() -> None:
+    with pytest.raises(RemoteProtocolError, match="Inner"):
+        fastjson.decode(b'{"zeta":' + b"[" * 900 + b"]" * 900 + b"}", Inner)
+    with pytest.raises(RemoteProtocolError):
+        fastjson.loads('"\ud800"')
+
+
 def test_typed_reading_is_lenient_about_null_and_texts_of_numbers() -> None:
     assert fastjson.decode(b'{"zeta":"5","alphaBeta":null,"new":1}', Inner) == Inner(zeta=5)
     assert fastjson.decode(b"{zeta:null}", Inner) == Inner()

@@ -62,7 +62,7 @@ def decode_heartbeat(body: bytes | memoryview) -> HeartbeatData:
     except RemoteProtocolError as error:
         first = error
     # The C++ client sends the modes by ordinal, which Java's reader accepts.
-    value = fastjson.loads(bytes(body))
+    value = fastjson.loads(bytes(body), loose_bytes_max=fastjson.LOOSE_BODY_BYTES_MAX)
     consumers = value.get("consumerDataSet") if isinstance(value, dict) else None
     for consumer in consumers if isinstance(consumers, list) else ():
         if isinstance(consumer, dict):

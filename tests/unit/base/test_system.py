@@ -1,0 +1,116 @@
+"""The real disk and clock, as far as a directory of a test goes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cometmq.base.errors import StoreError
+from cometmq.base.system import SystemClock, SystemFiles
+
+FILES = SystemFiles()
+
+
+@pytest.mark.parametrize("allocate", [True, False])
+def test_a_new_file_is_zero_and_keeps_what_is_written(tmp_path: Path, allocate: bool) -> None:
+    path = str(tmp_path / "f")
+    file = FILES.create(path, 8192, allocate=allocate)
+    assert (file.path, file.size_bytes) == (path, 8192)
+    assert file.read_at(0, 8192) == bytes(8192)
+    file.write_at(4090, b"0123456789")
+    assert file.read_at(4088, 6) == b"\0\x000123"
+    assert bytes(file.view(4090, 10)) == b"0123456789"
+    file.sync()
+    file.close()
+    file.close()
+    assert FILES.size(path) == 8192
+    again = FILES.open(path, mapped=allocate, writable=False)
+    assert again.read_at(4090, 10) == b"0123456789"
+    assert again.read_at(8190, 100) == b"\0\0"
+    again.close()
+
+
+@pytest.mark.parametrize("allocate", [True, False])
+def test_a_file_is_not_made_over_another(tmp_path: Path, allocate: bool) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"precious")
+    with pytest.raises(FileExistsError):
+        FILES.create(str(path), 4096, allocate=allocate)
+    assert path.read_bytes() == b"precious"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_view_outlives_its_file(tmp_path: Path) -> None:
+    file = FILES.create(str(tmp_path / "f"), 4096, allocate=True)
+    file.write_at(0, b"still here")
+    view = file.view(0, 10)
+    file.close()
+    FILES.remove(str(tmp_path / "f"))
+    assert bytes(view) == b"still here"
+
+
+def test_replacing_leaves_the_new_content_alone(tmp_path: Path) -> None:
+    path = str(tmp_path / "config.json")
+    FILES.replace(path, b"old")
+    FILES.replace(path, b"new")
+    assert FILES.read(path) == b"new"
+    assert FILES.names(str(tmp_path)) == ["config.json"]
+
+
+def test_reading_nothing(tmp_path: Path) -> None:
+    missing = str(tmp_path / "no" / "where")
+    assert FILES.names(missing) == []
+    assert not FILES.exists(missing)
+    with pytest.raises(FileNotFoundError):
+        FILES.read(missing)
+    FILES.remove(missing)
+    FILES.remove_tree(missing)
+
+
+def test_directories_come_and_go_with_all_below(tmp_path: Path) -> None:
+    directory = str(tmp_path / "a" / "b")
+    FILES.make_directory(directory)
+    FILES.make_directory(directory)
+    FILES.replace(directory + "/f", b"x")
+    assert FILES.modified_ms(directory + "/f") > 1_700_000_000_000
+    FILES.remove_tree(str(tmp_path / "a"))
+    assert FILES.names(str(tmp_path)) == []
+
+
+def test_space_is_told_of_a_directory_to_be(tmp_path: Path) -> None:
+    total, free = FILES.space(str(tmp_path / "not" / "yet"))
+    assert total >= free > 0
+    assert 0 <= FILES.used_ratio(str(tmp_path)) <= 1
+
+
+def test_a_lock_keeps_other_processes_out(tmp_path: Path) -> None:
+    path = str(tmp_path / "lock")
+    lock = FILES.lock(path)
+    attempt = (
+        "import sys; from cometmq.base.system import SystemFiles; "
+        "from cometmq.base.errors import StoreError\n"
+        "try: SystemFiles().lock(sys.argv[1])\n"
+        "except StoreError: sys.exit(3)"
+    )
+    assert subprocess.run([sys.executable, "-c", attempt, path], check=False).returncode == 3
+    lock.release()
+    lock.release()
+    assert subprocess.run([sys.executable, "-c", attempt, path], check=False).returncode == 0
+
+
+def test_a_lock_refusal_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def held(*_: object) -> None:
+        raise BlockingIOError
+
+    monkeypatch.setattr("cometmq.base.system.fcntl.lockf", held)
+    with pytest.raises(StoreError, match="storePathRootDir"):
+        FILES.lock(str(tmp_path / "lock"))
+
+
+def test_clocks() -> None:
+    clock = SystemClock()
+    assert clock.wall_ms() > 1_700_000_000_000
+    assert clock.monotonic() <= clock.monotonic()
