@@ -17,8 +17,6 @@ from cometmq.model.subscription import (
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.refusal import Refused
 
-NO_SQL92 = "The broker does not support consumer to filter message by SQL92"
-
 
 def tag_hashes(subscription: SubscriptionData) -> Collection[int] | None:
     """The hashes of the tags a subscription names, None when it takes everything."""
@@ -38,11 +36,16 @@ def parse_wish(topic: str, expression: str | None, expression_type: str | None) 
         return build_subscription(topic, expression, expression_type)
     except UsageError:
         raise Refused(
-            ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed"
+            ResponseCode.SUBSCRIPTION_PARSE_FAILED,
+            "parse the consumer's subscription failed",
+            ext={},
         ) from None
 
 
 def refuse_expressions(expression_type: str | None) -> None:
     """Raises Refused for a subscription by expression, as a broker with ``enablePropertyFilter=false`` does."""
     if not is_tag_type(expression_type):
-        raise Refused(ResponseCode.SYSTEM_ERROR, NO_SQL92.replace("SQL92", str(expression_type)))
+        raise Refused(
+            ResponseCode.SYSTEM_ERROR,
+            f"The broker does not support consumer to filter message by {expression_type}",
+        )

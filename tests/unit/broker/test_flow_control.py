@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cometmq.broker.config_slices import FlowControlConfig
+from cometmq.broker.flow_control import FlowControl
+from cometmq.protocol.command import Command
+
+SEND, PULL, LITE_PULL, HEARTBEAT, ADMIN = 310, 11, 361, 34, 17
+
+
+def test_a_calm_broker_refuses_nothing() -> None:
+    flow = FlowControl(FlowControlConfig())
+    flow.measured(200, 0)
+    assert [flow.refusal(code) for code in (SEND, PULL, HEARTBEAT, ADMIN)] == [None] * 4
+
+
+def test_each_kind_of_request_has_its_own_patience() -> None:
+    flow = FlowControl(FlowControlConfig())
+    flow.measured(201, 3)
+    assert flow.refusal(SEND) == (
+        "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, "
+        "period in queue: 201ms, size of queue: 3"
+    )
+    assert flow.refusal(PULL) is None
+    flow.measured(5001, 0)
+    assert flow.refusal(PULL) is not None
+    assert flow.refusal(LITE_PULL) is not None
+    assert flow.refusal(HEARTBEAT) is None
+    flow.measured(31_001, 0)
+    assert flow.refusal(HEARTBEAT) is not None
+    assert flow.refusal(ADMIN) is None
+
+
+def test_it_passes_when_the_loop_is_in_time_again() -> None:
+    flow = FlowControl(FlowControlConfig())
+    flow.measured(5000, 0)
+    flow.measured(1, 0)
+    assert flow.refusal(SEND) is None
+
+
+def test_what_waited_behind_a_slow_append_is_told_so() -> None:
+    flow = FlowControl(FlowControlConfig())
+    flow.append_took(1000)
+    assert flow.refusal(SEND) is None
+    flow.append_took(1001)
+    text = flow.refusal(SEND)
+    assert text is not None
+    assert text.startswith(
+        "[PCBUSY_CLEAN_QUEUE]broker busy, start flow control for a while, period"
+    )
+    assert flow.refusal(PULL) is None
+    flow.measured(1200, 0)
+    assert "[PCBUSY_CLEAN_QUEUE]" in (flow.refusal(SEND) or "")
+    flow.measured(0, 0)
+    assert flow.refusal(SEND) is None
+
+
+def test_too_many_replies_that_wait_for_the_disk_are_an_overload() -> None:
+    flow = FlowControl(FlowControlConfig(sends_waiting_max=2))
+    assert flow.overload(1) is None
+    assert flow.overload(2) == "[OVERLOAD]system busy, start flow control for a while"
+
+
+def test_fast_failure_can_be_switched_off_while_running(make_peer: Callable[..., Any]) -> None:
+    flow = FlowControl(FlowControlConfig())
+    flow.measured(999, 0)
+    request = Command(code=SEND, opaque=9)
+    refusal = flow.guard(make_peer(), request)
+    assert refusal is not None
+    assert (refusal.code, refusal.opaque) == (2, 9)
+    flow.apply(FlowControlConfig(fast_failure=False))
+    assert flow.guard(make_peer(), request) is None

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from typing import Any
+
+import pytest
+
+from cometmq.broker.long_polling import TICK_SECONDS, LongPolling, ParkedPull
+from cometmq.protocol.command import Command
+from cometmq.testing.fake_clock import FakeClock
+
+MakePeer = Callable[..., Any]
+
+
+class Polling:
+    def __init__(self, loop: Any, capacity: int = 10) -> None:
+        self.clock = FakeClock()
+        self.loop = loop
+        self.run: list[ParkedPull] = []
+        self.long_polling = LongPolling(
+            self.run.append, clock=self.clock, scheduler=loop, capacity=capacity
+        )
+
+    def park(
+        self,
+        peer: Any,
+        *,
+        queue_id: int = 0,
+        offset: int = 5,
+        tags: Container[int] | None = None,
+        seconds: float = 15,
+    ) -> ParkedPull | None:
+        pull = ParkedPull(
+            peer, Command(code=11), topic="T", queue_id=queue_id, offset=offset, tags=tags
+        )
+        return pull if self.long_polling.park(pull, seconds) else None
+
+    def arrive(self, max_offset: int, *, queue_id: int = 0, tags_code: int = 0) -> None:
+        self.long_polling.arrived("T", queue_id, max_offset, tags_code, 0, b"")
+
+    def pass_time(self, seconds: float) -> None:
+        for _ in range(round(seconds / TICK_SECONDS)):
+            self.clock.advance(TICK_SECONDS)
+            self.loop.timers()
+
+
+@pytest.fixture
+def polling(fake_loop: Any) -> Polling:
+    return Polling(fake_loop)
+
+
+def test_an_append_wakes_the_pulls_of_its_queue_in_the_same_turn(
+    polling: Polling, make_peer: MakePeer
+) -> None:
+    peer = make_peer()
+    first, other = polling.park(peer), polling.park(peer, queue_id=1)
+    polling.arrive(6)
+    assert polling.run == []
+    polling.loop.turn()
+    assert polling.run == [first]
+    assert len(polling.long_polling) == 1
+    polling.arrive(6, queue_id=1)
+    polling.loop.turn()
+    assert polling.run == [first, other]
+
+
+def test_messages_of_one_chunk_wake_a_pull_once(polling: Polling, make_peer: MakePeer) -> None:
+    polling.park(make_peer())
+    for max_offset in (6, 7, 8):
+        polling.arrive(max_offset)
+    assert len(polling.loop.soon) == 1
+    polling.loop.turn()
+    assert len(polling.run) == 1
+
+
+def test_an_offset_not_yet_reached_goes_on_waiting(polling: Polling, make_peer: MakePeer) -> None:
+    polling.park(make_peer(), offset=5)
+    polling.arrive(5)
+    polling.loop.turn()
+    assert polling.run == []
+
+
+def test_a_tag_nobody_asked_for_wakes_nobody(polling: Polling, make_peer: MakePeer) -> None:
+    pull = polling.park(make_peer(), tags=frozenset({65}))
+    polling.arrive(6, tags_code=66)
+    polling.loop.turn()
+    assert polling.run == []
+    polling.arrive(7, tags_code=65)
+    polling.loop.turn()
+    assert polling.run == [pull]
+
+
+def test_a_pull_is_answered_when_its_time_is_over_and_not_before(
+    polling: Polling, make_peer: MakePeer
+) -> None:
+    pull = polling.park(make_peer(), seconds=2)
+    polling.pass_time(2)
+    assert polling.run == []
+    polling.pass_time(TICK_SECONDS)
+    assert polling.run == [pull]
+    assert len(polling.long_polling) == 0
+    polling.pass_time(1)
+    assert polling.loop.later == [], "an idle broker sets no timers"
+
+
+def test_a_pull_of_no_time_at_all_is_answered_at_the_next_tick(
+    polling: Polling, make_peer: MakePeer
+) -> None:
+    pull = polling.park(make_peer(), seconds=0)
+    polling.pass_time(TICK_SECONDS)
+    assert polling.run == [pull]
+
+
+def test_a_closed_connection_takes_its_pulls_with_it(polling: Polling, make_peer: MakePeer) -> None:
+    gone, stays = make_peer(1), make_peer(2)
+    polling.park(gone)
+    polling.park(gone, queue_id=1)
+    kept = polling.park(stays)
+    polling.long_polling.forget(gone)
+    polling.long_polling.forget(gone)
+    assert len(polling.long_polling) == 1
+    polling.arrive(6)
+    polling.loop.turn()
+    assert polling.run == [kept]
+
+
+def test_a_pull_whose_connection_closes_while_it_is_woken_is_dropped(
+    polling: Polling, make_peer: MakePeer
+) -> None:
+    peer = make_peer()
+    polling.park(peer)
+    polling.arrive(6)
+    peer.is_closed = True
+    polling.loop.turn()
+    assert polling.run == []
+
+
+def test_without_room_a_pull_is_not_parked(fake_loop: Any, make_peer: MakePeer) -> None:
+    polling = Polling(fake_loop, capacity=1)
+    assert polling.park(make_peer()) is not None
+    assert polling.park(make_peer()) is None
+    polling.arrive(6)
+    polling.loop.turn()
+    assert polling.park(make_peer()) is not None
+
+
+def test_pulls_of_a_deleted_topic_are_answered(polling: Polling, make_peer: MakePeer) -> None:
+    pull = polling.park(make_peer())
+    polling.long_polling.forget_topic("other")
+    assert polling.run == []
+    polling.long_polling.forget_topic("T")
+    assert polling.run == [pull]
+    assert len(polling.long_polling) == 0

@@ -1,0 +1,223 @@
+"""Registration against name servers that are plain objects."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import zlib
+from collections.abc import Coroutine
+from typing import Any, cast
+
+import pytest
+
+from cometmq.base.errors import ConnectFailed
+from cometmq.broker import registration as module
+from cometmq.broker.config import load_broker_config
+from cometmq.broker.live_config import LiveConfig
+from cometmq.broker.registration import Registration
+from cometmq.model.topic import TopicConfig
+from cometmq.protocol.bodies.register import decode_register_body
+from cometmq.protocol.command import Command
+from cometmq.remoting.client import RemotingClient
+from cometmq.store.meta.topics import TopicTable
+from cometmq.testing.fake_clock import FakeClock
+from cometmq.testing.faulty_files import FaultyFiles
+
+
+class NameServerStub:
+    """One connection at a time; ``is_down`` refuses, ``code`` answers."""
+
+    def __init__(self) -> None:
+        self.requests: list[Command] = []
+        self.is_down = False
+        self.code = 0
+        self.version_changed = "false"
+        self.connection = self
+
+    async def call(self, command: Command, timeout: float) -> Command:
+        self.requests.append(command)
+        ext = {"changed": self.version_changed} if command.code == 322 else None
+        return command.reply(self.code, ext=ext)
+
+    def restart(self) -> None:
+        """The same server behind a new connection."""
+        again = NameServerStub()
+        again.requests = self.requests
+        self.connection = again
+
+    def topics(self, number: int = -1) -> set[str]:
+        request = [one for one in self.requests if one.code == 103][number]
+        assert request.ext is not None
+        assert int(request.ext["bodyCrc32"]) == zlib.crc32(bytes(request.body)) & 0x7FFFFFFF
+        body = decode_register_body(
+            bytes(request.body),
+            compressed=request.ext["compressed"] == "true",
+            version=request.version,
+        )
+        return set(body.topics.topic_config_table)
+
+    def codes(self) -> list[int]:
+        return [request.code for request in self.requests]
+
+
+class ClientStub:
+    def __init__(self, servers: dict[str, NameServerStub]) -> None:
+        self._servers = servers
+
+    async def connection(self, address: str) -> NameServerStub:
+        server = self._servers[address]
+        if server.is_down:
+            raise ConnectFailed(f"nobody answers at {address}")
+        return server.connection
+
+    async def call(self, address: str, command: Command, timeout: float) -> Command:
+        return await (await self.connection(address)).call(command, timeout)
+
+
+class Announcing:
+    def __init__(self, count: int = 1, **settings: str) -> None:
+        self.servers = {f"ns{number}:9876": NameServerStub() for number in range(count)}
+        clock = FakeClock()
+        files = FaultyFiles(clock)
+        config, _ = load_broker_config({"brokerName": "b49", **settings})
+        self.topics = TopicTable("/config", files, clock)
+        self.topics.load()
+        self.topics.put(TopicConfig(topic_name="Old"))
+        self.registration = Registration(
+            live=LiveConfig(config, clock=clock, files=files),
+            topics=self.topics,
+            client=cast(RemotingClient, ClientStub(self.servers)),
+            name_servers=self.servers,
+            address="127.0.0.1:10911",
+            ha_address="127.0.0.1:10912",
+        )
+
+    @property
+    def first(self) -> NameServerStub:
+        return self.servers["ns0:9876"]
+
+    async def add(self, name: str) -> None:
+        config = TopicConfig(topic_name=name)
+        self.topics.put(config)
+        await self.registration.announce([config])
+
+
+def run(scenario: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(scenario)
+
+
+def test_every_name_server_learns_all_topics_at_the_start_and_the_end_at_the_stop() -> None:
+    async def scenario() -> None:
+        announcing = Announcing(3)
+        await announcing.registration.start()
+        for server in announcing.servers.values():
+            assert server.codes() == [103]
+            assert server.topics() == {"Old"}
+        ext = announcing.first.requests[0].ext
+        assert ext is not None
+        assert ext == {
+            "brokerName": "b49",
+            "brokerAddr": "127.0.0.1:10911",
+            "clusterName": "DefaultCluster",
+            "haServerAddr": "127.0.0.1:10912",
+            "brokerId": "0",
+            "compressed": "false",
+            "bodyCrc32": ext["bodyCrc32"],
+        }
+        await announcing.registration.stop()
+        for server in announcing.servers.values():
+            assert server.codes() == [103, 104]
+
+    run(scenario())
+
+
+def test_a_change_is_sent_alone_and_everything_over_a_new_connection() -> None:
+    async def scenario() -> None:
+        announcing = Announcing()
+        await announcing.registration.start()
+        await announcing.add("New")
+        assert announcing.first.topics() == {"New"}
+        announcing.first.restart()
+        await announcing.add("Newer")
+        assert announcing.first.topics() == {"Old", "New", "Newer"}
+        await announcing.registration.stop()
+
+    run(scenario())
+
+
+def test_what_a_name_server_missed_comes_with_the_next_change() -> None:
+    async def scenario() -> None:
+        announcing = Announcing(2)
+        await announcing.registration.start()
+        announcing.first.is_down = True
+        await announcing.add("Missed")
+        assert announcing.servers["ns1:9876"].topics() == {"Missed"}
+        announcing.first.is_down = False
+        await announcing.add("Next")
+        assert announcing.first.topics() == {"Old", "Missed", "Next"}
+        await announcing.registration.stop()
+
+    run(scenario())
+
+
+def test_a_start_and_a_stop_do_without_name_servers(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        announcing = Announcing()
+        announcing.first.is_down = True
+        await announcing.registration.start()
+        await announcing.add("New")
+        await announcing.add("Newer")
+        await announcing.registration.stop()
+        assert announcing.first.codes() == []
+
+    with caplog.at_level(logging.INFO, "cometmq.broker"):
+        run(scenario())
+    assert [record.levelname for record in caplog.records] == ["WARNING"], (
+        "once per change of state"
+    )
+
+
+def test_a_refusal_counts_as_not_registered() -> None:
+    async def scenario() -> None:
+        announcing = Announcing()
+        announcing.first.code = 1
+        await announcing.registration.start()
+        announcing.first.code = 0
+        await announcing.add("New")
+        assert announcing.first.topics() == {"Old", "New"}
+        await announcing.registration.stop()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(("changed", "codes"), [("false", [103, 322]), ("true", [103, 322, 103])])
+def test_without_force_the_version_is_asked_first(
+    changed: str, codes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PERIOD_SECONDS", (0.0, 0.0))
+
+    async def scenario() -> None:
+        announcing = Announcing(forceRegister="false")
+        announcing.first.version_changed = changed
+        await announcing.registration.start()
+        for _ in range(10):
+            await asyncio.sleep(0.001)
+        assert announcing.first.codes()[: len(codes)] == codes
+        await announcing.registration.stop()
+
+    run(scenario())
+
+
+def test_a_broker_that_does_not_take_writes_tells_so_in_every_topic() -> None:
+    async def scenario() -> None:
+        announcing = Announcing(brokerPermission="4", compressedRegister="true")
+        await announcing.registration.start()
+        request = announcing.first.requests[0]
+        body = decode_register_body(bytes(request.body), compressed=True, version=409)
+        assert body.topics.topic_config_table["Old"].perm == 4
+        kept = announcing.topics.get("Old")
+        assert kept is not None
+        assert kept.perm == 6
+        await announcing.registration.stop()
+
+    run(scenario())

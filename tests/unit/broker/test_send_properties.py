@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cometmq.broker.send_properties import cluster_pair, is_wait, prepare, prepare_element
+from cometmq.model.java_hash import java_hash
+from cometmq.model.properties import parse_properties, split_keys
+from cometmq.protocol.refusal import Refused
+
+CLUSTER = cluster_pair("C49")
+
+
+def test_the_text_of_a_java_client_loses_wait_and_gains_the_cluster() -> None:
+    sent = "UNIQ_KEY\x01FD00\x02WAIT\x01true\x02TAGS\x01TagA"
+    prepared = prepare(sent, CLUSTER)
+    assert prepared.stored == b"UNIQ_KEY\x01FD00\x02TAGS\x01TagA\x02CLUSTER\x01C49"
+    assert prepared.tags_code == java_hash("TagA")
+    assert prepared.keys == ["FD00"]
+    assert prepared.is_wait
+
+
+@pytest.mark.parametrize(
+    ("sent", "stored"),
+    [
+        ("", "CLUSTER\x01C49"),
+        ("WAIT\x01true", "CLUSTER\x01C49"),
+        ("a\x01b", "a\x01b\x02CLUSTER\x01C49"),
+        ("a\x01b\x02", "a\x01b\x02CLUSTER\x01C49"),
+        ("WAIT\x01true\x02a\x01b\x02", "a\x01b\x02CLUSTER\x01C49"),
+        ("a\x01b\x02WAIT\x01true", "a\x01b\x02CLUSTER\x01C49"),
+        ("a\x01b\x02WAIT\x01true\x02", "a\x01b\x02CLUSTER\x01C49"),
+        ("WAIT\x01x\x02WAIT\x01y\x02a\x01b", "a\x01b\x02CLUSTER\x01C49"),
+        ("NO_WAIT\x01true", "NO_WAIT\x01true\x02CLUSTER\x01C49"),
+    ],
+)
+def test_wait_is_taken_out_wherever_it_stands(sent: str, stored: str) -> None:
+    assert prepare(sent, CLUSTER).stored == stored.encode()
+
+
+def test_wait_false_means_not_to_wait() -> None:
+    assert not prepare("WAIT\x01false", CLUSTER).is_wait
+    assert prepare("NO_WAIT\x01false", CLUSTER).is_wait
+    assert not is_wait("WAIT\x01false\x02")
+    assert is_wait("")
+
+
+def test_an_element_of_a_batch_keeps_its_text() -> None:
+    prepared = prepare_element("UNIQ_KEY\x01K\x02WAIT\x01true", CLUSTER)
+    assert prepared.stored == b"UNIQ_KEY\x01K\x02WAIT\x01true\x02CLUSTER\x01C49"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "DELAY\x013",
+        "a\x01b\x02DELAY\x01x",
+        "TRAN_MSG\x01true",
+        "TRAN_MSG\x01TRUE\x02",
+        "TIMER_DELAY_SEC\x0110",
+        "TIMER_DELAY_MS\x0110",
+        "TIMER_DELIVER_MS\x011700000000000",
+        "DELAY\x010\x02DELAY\x011",
+    ],
+)
+def test_what_would_be_delivered_at_the_wrong_time_is_refused(sent: str) -> None:
+    for prepared in (prepare, prepare_element):
+        with pytest.raises(Refused, match="not supported by this broker") as caught:
+            prepared(sent, CLUSTER)
+        assert caught.value.code == 13
+
+
+@pytest.mark.parametrize(
+    "sent",
+    ["DELAY\x010", "TRAN_MSG\x01false", "MY_DELAY\x013", "x\x01DELAY\x02", "TIMER_DELTA\x011"],
+)
+def test_what_only_looks_like_it_is_stored(sent: str) -> None:
+    assert prepare(sent, CLUSTER).stored.startswith(sent.rstrip("\x02").encode())
+
+
+def test_a_text_that_does_not_fit_a_record_is_refused() -> None:
+    room = 32767 - len("a\x01\x02CLUSTER\x01C49")
+    assert len(prepare("a\x01" + "x" * room, CLUSTER).stored) == 32767
+    for text in ("a\x01" + "x" * (room + 1), "a\x01" + "ö" * room, "a\x01" + "x" * 10_000_000):
+        with pytest.raises(Refused, match="max 32767") as caught:
+            prepare(text, CLUSTER)
+        assert caught.value.code == 13
+
+
+def test_half_a_character_is_refused() -> None:
+    with pytest.raises(Refused, match="no text"):
+        prepare("a\x01\ud800", CLUSTER)
+
+
+_name = st.sampled_from(["TAGS", "KEYS", "UNIQ_KEY", "WAIT", "KEYS2", "MYTAGS", "a", ""])
+_value = st.text(alphabet="ab \x01ü", max_size=4)
+_text = st.lists(st.tuples(_name, st.sampled_from(["\x01", ""]), _value), max_size=6).map(
+    lambda pairs: "\x02".join("".join(pair) for pair in pairs)
+)
+
+
+@given(text=_text)
+def test_searching_finds_what_parsing_finds(text: str) -> None:
+    expected = parse_properties(text)
+    prepared = prepare_element(text, CLUSTER)
+    tag = expected.get("TAGS")
+    assert prepared.tags_code == (0 if tag is None else java_hash(tag))
+    unique = [expected["UNIQ_KEY"]] if "UNIQ_KEY" in expected else []
+    assert prepared.keys == unique + split_keys(expected.get("KEYS"))
+
+
+@given(text=_text)
+def test_the_stored_text_holds_all_pairs_but_wait(text: str) -> None:
+    expected = parse_properties(text)
+    expected.pop("WAIT", None)
+    assert parse_properties(prepare(text, CLUSTER).stored.decode()) == {
+        **expected,
+        "CLUSTER": "C49",
+    }

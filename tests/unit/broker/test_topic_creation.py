@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from cometmq.broker.config_slices import IdentityConfig, TopicsConfig
+from cometmq.broker.topic_creation import TopicCreation, inherited_topic, system_topics
+from cometmq.model.group import SubscriptionGroupConfig
+from cometmq.model.names import SYSTEM_GROUPS
+from cometmq.model.topic import TopicConfig
+from cometmq.store.meta.groups import GroupTable
+from cometmq.store.meta.topics import TopicTable
+from cometmq.testing.fake_clock import FakeClock
+from cometmq.testing.faulty_files import FaultyFiles
+
+IDENTITY = IdentityConfig(cluster_name="C49", broker_name="b49")
+
+
+class Tables:
+    def __init__(self, config: TopicsConfig | None = None) -> None:
+        clock = FakeClock()
+        files = FaultyFiles(clock)
+        self.topics = TopicTable("/config", files, clock)
+        self.groups = GroupTable("/config", files, clock)
+        self.topics.load()
+        self.groups.load()
+        self.created: list[str] = []
+        self.creation = TopicCreation(
+            self.topics,
+            self.groups,
+            config or TopicsConfig(),
+            on_created=lambda topic: self.created.append(topic.topic_name),
+            on_auto_created=lambda topic: self.created.append("auto:" + topic.topic_name),
+        )
+
+
+def test_the_table_of_system_topics() -> None:
+    found = {
+        config.topic_name: (config.write_queue_nums, config.perm)
+        for config in system_topics(IDENTITY, TopicsConfig())
+    }
+    assert found == {
+        "SELF_TEST_TOPIC": (1, 6),
+        "TBW102": (8, 7),
+        "BenchmarkTest": (1024, 6),
+        "C49": (16, 7),
+        "b49": (1, 7),
+        "OFFSET_MOVED_EVENT": (1, 6),
+        "SCHEDULE_TOPIC_XXXX": (18, 6),
+        "C49_REPLY_TOPIC": (1, 6),
+    }
+
+
+def test_switches_of_the_system_topics() -> None:
+    config = TopicsConfig(
+        auto_create_topic=False, cluster_topic=False, broker_topic=False, trace_topic=True
+    )
+    found = {one.topic_name: one.perm for one in system_topics(IDENTITY, config)}
+    assert "TBW102" not in found
+    assert (found["C49"], found["b49"], found["RMQ_SYS_TRACE_TOPIC"]) == (1, 1, 6)
+
+
+def test_a_broker_named_like_its_cluster_has_the_cluster_topic() -> None:
+    identity = IdentityConfig(cluster_name="same", broker_name="same")
+    (found,) = [one for one in system_topics(identity, TopicsConfig()) if one.topic_name == "same"]
+    assert found.write_queue_nums == 16
+
+
+def test_a_start_adds_only_what_is_missing() -> None:
+    tables = Tables()
+    tables.topics.put(TopicConfig(topic_name="TBW102", write_queue_nums=2, read_queue_nums=2))
+    tables.creation.create_system_entries(IDENTITY)
+    parent = tables.topics.get("TBW102")
+    assert parent is not None
+    assert parent.write_queue_nums == 2
+    assert set(SYSTEM_GROUPS) <= set(tables.groups.names())
+    version = tables.topics.version
+    tables.creation.create_system_entries(IDENTITY)
+    assert tables.topics.version == version
+
+
+def test_a_child_takes_after_its_parent() -> None:
+    parent = TopicConfig(topic_name="TBW102", write_queue_nums=8, perm=7)
+    child = inherited_topic("T", parent, 4, 1)
+    assert child is not None
+    assert (child.read_queue_nums, child.write_queue_nums, child.perm) == (4, 4, 6)
+    assert child.topic_sys_flag == 1
+    assert inherited_topic("T", TopicConfig(topic_name="P", perm=6), 4) is None
+    assert inherited_topic("T", parent, 0) is None
+    assert inherited_topic("T", parent, -5) is None
+
+
+def test_a_send_creates_after_any_topic_that_may_be_inherited() -> None:
+    tables = Tables()
+    tables.creation.create_system_entries(IDENTITY)
+    assert tables.creation.for_send("T", "nowhere", 4, is_unit=False) is None
+    assert tables.creation.for_send("T", "SELF_TEST_TOPIC", 4, is_unit=False) is None
+    made = tables.creation.for_send("T", "C49", 4, is_unit=True)
+    assert made is not None
+    assert (made.write_queue_nums, made.topic_sys_flag) == (4, 1)
+    assert tables.created == ["T", "auto:T"]
+    assert tables.creation.for_send("T", "TBW102", 8, is_unit=False) is made
+
+
+def test_retry_topics_follow_their_group() -> None:
+    tables = Tables()
+    tables.creation.retry_topic(SubscriptionGroupConfig(group_name="none", retry_queue_nums=0))
+    assert tables.created == []
+    tables.creation.retry_topic(SubscriptionGroupConfig(group_name="CG", retry_queue_nums=3))
+    tables.creation.retry_topic(SubscriptionGroupConfig(group_name="CG", retry_queue_nums=3))
+    assert tables.created == ["%RETRY%CG"]
+    made = tables.topics.get("%RETRY%CG")
+    assert made is not None
+    assert (made.read_queue_nums, made.perm) == (3, 6)
