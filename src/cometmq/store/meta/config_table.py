@@ -2,7 +2,8 @@
 
 All entries are in memory; the file follows them. A change is saved before the call returns, unless saving would take
 more than a small share of the time: when changes come in crowds (thousands of topics created by their first message)
-the rest is only marked, and ``save_if_due``, which the broker calls many times a second, writes them together. Fields that only other brokers know are kept and written back.
+the rest is only marked, and ``save_if_due``, which the broker calls many times a second, writes them together. Fields
+that only other brokers know are kept and written back.
 
 Thread rule: the owner thread calls everything; what ``unsaved`` returns may run in a worker.
 """
