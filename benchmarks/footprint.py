@@ -146,7 +146,9 @@ def _send_ext(queue: MessageQueue) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _process(command: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen([BIN / command, *arguments], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [BIN / command, *arguments, "--log-level", "WARNING"], stdout=subprocess.DEVNULL
+    )
     try:
         yield process
     finally:
