@@ -135,10 +135,14 @@ class Appender:
     def write_out(self) -> None:
         """Put waiting index and queue entries into their files. Raises DiskFull, and then keeps them."""
         # The index first: what the queues note as written holds for both.
+        indexed_record = -1
         if self._index is not None:
             self._index.write_out()
-        reached = Written(self._log.end, self._last_timestamp, self._last_record)
-        self._queues.write_out(reached)
+            indexed_record = self._index.end_offset
+        end = self._log.end
+        self._queues.write_out(
+            Written(end, self._last_timestamp, self._last_record, indexed_record)
+        )
 
     def _reserve(self, size_bytes: int, key_count: int) -> int:
         if self._queues.waiting_count >= WAITING_MAX:

@@ -7,7 +7,7 @@
     24    8      flushed offset of the master (RocketMQ 5; kept as it is)
     32    8      confirmed offset (RocketMQ 5; kept as it is)
     40    8      physical offset of the last record whose queue entry is flushed (RocketMQ 5.5)
-    512   20     ours: see ``_OWN``; RocketMQ leaves these bytes alone
+    512   28     ours: see ``_OWN``; RocketMQ leaves these bytes alone
     rest zero, 4096 bytes in all
 
 Times find a whole log file to start recovery from; our own part names the very byte. It counts only while the
@@ -27,16 +27,16 @@ from cometmq.base.ports import File, Files
 FILE_BYTES: Final = 4096
 OWN_AT: Final = 512
 _TIMES = struct.Struct(">qqqqqq")
-# flushed offset, dispatched offset, CRC32 over both and the first 48 bytes of the file
-_OWN = struct.Struct(">qqI")
-_OFFSETS = struct.Struct(">qq")
+# flushed offset, dispatched offset, indexed record, CRC32 over these and the first 48 bytes of the file
+_OWN = struct.Struct(">qqqI")
+_OFFSETS = struct.Struct(">qqq")
 SAFETY_MS: Final = 3000
 """Java subtracts this from the times: its clock may have stood still around the last flush."""
 
 
 @dataclass(slots=True)
 class Marks:
-    """What the checkpoint holds. ``flushed_offset`` and ``dispatched_offset`` are -1 when it does not say."""
+    """What the checkpoint holds. The offsets of our own part are -1 when it does not say."""
 
     physical_ms: int = 0
     logical_ms: int = 0
@@ -48,6 +48,8 @@ class Marks:
     """Every log byte below is on disk: damage there is no torn write."""
     dispatched_offset: int = -1
     """The queue entries of every record below are on disk."""
+    indexed_record: int = -1
+    """The last record in the index when that was so; an index that ends earlier has lost something."""
 
     @property
     def safe_ms(self) -> int:
@@ -65,16 +67,15 @@ def encode_marks(marks: Marks) -> tuple[bytes, bytes]:
         marks.confirmed_offset,
         marks.last_dispatched_record,
     )
-    offsets = _OFFSETS.pack(marks.flushed_offset, marks.dispatched_offset)
+    offsets = _OFFSETS.pack(marks.flushed_offset, marks.dispatched_offset, marks.indexed_record)
     return times, offsets + crc32(times + offsets).to_bytes(4, "big")
 
 
 def decode_marks(data: bytes) -> Marks:
     marks = Marks(*_TIMES.unpack_from(data, 0))
-    flushed_offset, dispatched_offset, checksum = _OWN.unpack_from(data, OWN_AT)
+    *offsets, checksum = _OWN.unpack_from(data, OWN_AT)
     if checksum == crc32(data[: _TIMES.size] + data[OWN_AT : OWN_AT + _OFFSETS.size]):
-        marks.flushed_offset = flushed_offset
-        marks.dispatched_offset = dispatched_offset
+        marks.flushed_offset, marks.dispatched_offset, marks.indexed_record = offsets
     return marks
 
 
@@ -107,11 +108,13 @@ class Checkpoint:
 
     def save(self, *, sync: bool) -> None:
         """Write the marks, visible to the next process at once, and after a power loss with ``sync``."""
+        is_new = False
         if self._file is None:
             if self._files.exists(self._path):
                 self._file = self._files.open(self._path, mapped=False)
             else:
                 self._file = self._files.create(self._path, FILE_BYTES, allocate=False)
+                is_new = True
         times, own = encode_marks(self.marks)
         # Our part first is never right with the old times, and the new times never with our old part:
         # whatever a crash leaves, a half-written checkpoint falls back to the times.
@@ -119,6 +122,8 @@ class Checkpoint:
         self._file.write_at(0, times)
         if sync:
             self._file.sync()
+        if sync and is_new:
+            self._files.sync_directory(self._path.rpartition("/")[0])
 
     def close(self) -> None:
         if self._file is not None:

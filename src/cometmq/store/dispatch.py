@@ -75,6 +75,7 @@ class Follower:
                 record.physical_offset + record.size_bytes,
                 record.store_timestamp,
                 record.physical_offset,
+                -1,
             )
             if queues.waiting_count >= WAITING_MAX:
                 self._write_out(reached)
@@ -85,6 +86,7 @@ class Follower:
         # The index first: what the queues note as written holds for both.
         if self._index is not None:
             self._index.write_out()
+            reached = reached._replace(indexed_record=self._index.end_offset)
         self._queues.write_out(reached)
 
     def _dispatch(self, record: Scanned) -> None:

@@ -178,6 +178,7 @@ class QueueFlusher(_Worker):
             marks.dispatched_offset = promise.offset
             marks.logical_ms = max(marks.logical_ms, promise.store_timestamp)
             marks.last_dispatched_record = promise.last_record
+            marks.indexed_record = promise.indexed_record
             self._checkpoint.save(sync=True)
         except (OSError, CometError) as error:
             # Recovery starts from the last checkpoint, which still tells the truth: no need to stop the store.

@@ -305,7 +305,10 @@ class IndexFiles:
             if is_unclean and self._files.size(path) in (0, whole):
                 return None
             raise
-        if safe_until_ms is not None and index_file.end_ms > safe_until_ms:
+        # The checkpoint vouches for full files. One with room left may have begun in the very millisecond that
+        # the last full one ended in, and has had writes since.
+        is_vouched_for = index_file.room <= 0 and index_file.end_ms <= (safe_until_ms or 0)
+        if safe_until_ms is not None and not is_vouched_for:
             index_file.close()
             return None
         return index_file

@@ -22,7 +22,7 @@ from cometmq.base.ports import Files
 from cometmq.store.checkpoint import Marks
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.config import StoreConfig
-from cometmq.store.consume_queue import ENTRY_BYTES, ConsumeQueue
+from cometmq.store.consume_queue import ENTRY_BYTES, FILLER_SIZE, ConsumeQueue
 from cometmq.store.consume_queues import ConsumeQueues, Written
 from cometmq.store.dispatch import Follower, has_queue_entry
 from cometmq.store.index_files import IndexFiles
@@ -105,7 +105,7 @@ class Recovery:
             CorruptFile: something is damaged or foreign; nothing was changed.
             DiskFull: no space to go on; the next start takes up from here.
         """
-        loaded = [_LoadedQueue(*item) for item in self._queues.load()]
+        loaded = [_LoadedQueue(*item) for item in self._queues.load(is_clean=self._stop.is_clean)]
         if not self._log.row.files:
             before_changes()
             self._load_index()
@@ -119,7 +119,10 @@ class Recovery:
         self._log.sync_range(start, self.end)
         self._settle_queues(loaded, NO_BOUND if self._stop.is_clean else start)
         self._feed(loaded, start)
-        self._queues.written = Written(self.end, self.last_timestamp, self.last_record)
+        indexed_record = self._index.end_offset if self._index is not None else -1
+        self._queues.written = Written(
+            self.end, self.last_timestamp, self.last_record, indexed_record
+        )
         logger.info(
             "store recovered clean=%s log_start=%d log_end=%d scanned_from=%d topics=%d",
             self._stop.is_clean,
@@ -146,10 +149,22 @@ class Recovery:
     def _load_index(self) -> None:
         if self._index is None:
             return
-        before = len(self._files.names(self._config.path("index")))
-        trusts_index = self._stop.is_clean or self._stop.is_same_boot
-        self._index.load(None if trusts_index else self._stop.marks.index_ms)
-        self._index_was_cut = self._index.file_count < before
+        stop = self._stop
+        directory = self._config.path("index")
+        names = self._files.names(directory)
+        if stop.is_same_boot:
+            # The killed process may not have synced what it wrote, and the index takes full files for durable.
+            for name in names:
+                file = self._files.open(f"{directory}/{name}", mapped=False)
+                file.sync()
+                file.close()
+            if names:
+                self._files.sync_directory(directory)
+        may_have_lost_writes = not (stop.is_clean or stop.is_same_boot)
+        self._index.load(
+            stop.marks.index_ms if may_have_lost_writes else None, was_killed=stop.is_same_boot
+        )
+        self._index_was_cut = self._index.file_count < len(names)
 
     def _start_empty(self, loaded: list[_LoadedQueue]) -> None:
         """Without a log there is nothing a queue could point to."""
@@ -273,6 +288,10 @@ class Recovery:
         for item in loaded:
             queue = item.queue
             offset = self._find_end(item, bound)
+            if self._is_of_deleted_topic(queue, offset):
+                self._queues.delete_queue(queue)
+                item.record_end = 0
+                continue
             if item.record_end > self.end:
                 queue.next_offset = offset
                 offset = queue.find_record(self.end, self._queues.open_files)
@@ -305,6 +324,15 @@ class Recovery:
             start -= file_bytes
         return 0
 
+    def _is_of_deleted_topic(self, queue: ConsumeQueue, end: int) -> bool:
+        """Whether the files were removed together with their topic, and a power loss brought them back."""
+        deleted_end = self._deleted.get(queue.topic.encode(), 0) if self._deleted else 0
+        if not deleted_end or not end:
+            return False
+        queue.next_offset = end
+        entry = queue.entry(queue.first_start // ENTRY_BYTES, self._queues.open_files)
+        return entry is not None and entry[1] != FILLER_SIZE and entry[0] < deleted_end
+
     def _record_end(self, queue: ConsumeQueue, offset: int) -> int:
         entry = queue.entry(offset - 1, self._queues.open_files) if offset else None
         return entry[0] + entry[1] if entry is not None and entry[0] < self.end else 0
@@ -335,4 +363,5 @@ class Recovery:
         before = self._index.file_count
         self._index.truncate(self.end)
         was_cut = self._index_was_cut or self._index.file_count < before
-        return [self._index.end_offset] if was_cut else []
+        lacks_some = self._index.end_offset < self._stop.marks.indexed_record
+        return [self._index.end_offset] if was_cut or lacks_some else []
