@@ -179,6 +179,16 @@ def test_an_allocated_file_leaves_no_other_name(files: Files, root: str) -> None
     files.sync_directory(root)
 
 
+def test_a_partition_is_synced_as_a_whole(files: Files, root: str) -> None:
+    file = files.create(f"{root}/one", PAGE, allocate=False)
+    file.write_at(0, b"abc")
+    files.sync_partition(root)
+    assert file.read_at(0, 3) == b"abc"
+    file.close()
+    with pytest.raises(FileNotFoundError):
+        files.sync_partition(f"{root}/absent")
+
+
 def test_a_lock_is_held_until_released(files: Files, root: str) -> None:
     lock = files.lock(f"{root}/lock")
     assert files.exists(f"{root}/lock")

@@ -134,6 +134,10 @@ class Files(Protocol):
         """Return once files created in and removed from a directory are so after a power loss, too."""
         ...
 
+    def sync_partition(self, path: str) -> None:
+        """As ``sync`` of every file and ``sync_directory`` of every directory on the partition that holds ``path``."""
+        ...
+
     def boot_id(self) -> str:
         """Which run of the operating system this is, empty when unknown.
 

@@ -5,6 +5,7 @@ Thread rule: a file is written by one thread; ``sync`` may run in another.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import mmap
@@ -17,6 +18,8 @@ from contextlib import contextmanager
 from cometmq.base.errors import DiskFull, StoreError
 from cometmq.base.ports import TEMPORARY_SUFFIX, Buffer, File, Lock
 
+# syncfs is the one call we need that Python does not offer.
+_LIBC = ctypes.CDLL(None, use_errno=True)
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CHUNK_BYTES = 1 << 20
 _ZEROS = bytes(_CHUNK_BYTES)
@@ -241,6 +244,15 @@ class SystemFiles:
         fd = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def sync_partition(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            if _LIBC.syncfs(fd) != 0:
+                number = ctypes.get_errno()
+                raise OSError(number, os.strerror(number), path)
         finally:
             os.close(fd)
 

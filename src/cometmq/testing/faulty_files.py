@@ -66,6 +66,10 @@ class FaultyFiles:
         self._calls_left = calls
         self._moment = moment
 
+    def cancel_crash(self) -> None:
+        """Forget ``crash_in``."""
+        self._calls_left = None
+
     def crash_now(self) -> None:
         """Between two calls."""
         self.is_down = True
@@ -173,6 +177,15 @@ class FaultyFiles:
 
     def sync_directory(self, path: str) -> None:
         self._call("sync directory", path, lambda: self._disk.sync_directory(path))
+
+    def sync_partition(self, path: str) -> None:
+        def sync_all() -> None:
+            for inode in self._disk.names.values():
+                self._sync(inode)
+            for directory in self._disk.directories:
+                self._disk.sync_directory(directory)
+
+        self._call("sync partition", path, sync_all)
 
     def boot_id(self) -> str:
         return f"boot-{self._power_losses}"
