@@ -180,6 +180,7 @@ class FaultyFiles:
 
     def sync_partition(self, path: str) -> None:
         def sync_all() -> None:
+            self._disk.sync_directory(path)
             for inode in self._disk.names.values():
                 self._sync(inode)
             for directory in self._disk.directories:
