@@ -10,11 +10,10 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
 
+from cometmq.broker.config import load_broker_config
 from cometmq.broker.server import Broker
 from cometmq.namesrv.config import load_namesrv_config
 from cometmq.namesrv.server import NameServer
-
-from cometmq.broker.config import load_broker_config
 
 
 class Standalone:

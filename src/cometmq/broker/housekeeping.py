@@ -1,4 +1,4 @@
-"""What the broker does by the clock: save its tables, look for silent clients, take samples, measure its own lag."""
+"""What the broker does by the clock: save offsets, look for silent clients, take samples, measure its own lag."""
 
 from __future__ import annotations
 
@@ -15,14 +15,11 @@ from cometmq.broker.processors.clients import ClientProcessor
 from cometmq.broker.queue_locks import QueueLocks
 from cometmq.broker.stats import SAMPLE_SECONDS, BrokerStats
 from cometmq.store.message_store import MessageStore
-from cometmq.store.meta.groups import GroupTable
 from cometmq.store.meta.offsets import OffsetTable
-from cometmq.store.meta.topics import TopicTable
 
 log = logging.getLogger("cometmq.broker")
 
 LAG_SECONDS: Final = 0.1
-SAVE_SECONDS: Final = 0.1
 SCAN_SECONDS: Final = 10.0
 
 
@@ -33,8 +30,6 @@ class Housekeeping:
         live: LiveConfig,
         clock: Clock,
         store: MessageStore,
-        topics: TopicTable,
-        groups: GroupTable,
         offsets: OffsetTable,
         clients: ClientProcessor,
         locks: QueueLocks,
@@ -44,8 +39,6 @@ class Housekeeping:
         self._live = live
         self._clock = clock
         self._store = store
-        self._topics = topics
-        self._groups = groups
         self._offsets = offsets
         self._clients = clients
         self._locks = locks
@@ -54,12 +47,11 @@ class Housekeeping:
         self._tasks: list[asyncio.Task[None]] = []
         self._lag_timer: asyncio.TimerHandle | None = None
         self._lag_due = 0.0
-        self._unsaved: set[str] = set()
+        self._is_unsaved = False
         self._writing: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         self._tasks = [
-            asyncio.create_task(self._every(lambda: SAVE_SECONDS, self._save_tables)),
             asyncio.create_task(self._every(self._offset_seconds, self._save_offsets)),
             asyncio.create_task(self._every(lambda: SCAN_SECONDS, self._scan)),
             asyncio.create_task(self._every(lambda: SAMPLE_SECONDS, self._sample)),
@@ -75,9 +67,10 @@ class Housekeeping:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._writing is not None:
             await asyncio.wait([self._writing])
-        self._try_save("topics", self._topics.save_if_changed)
-        self._try_save("groups", self._groups.save_if_changed)
-        self._try_save("offsets", self._offsets.save_if_changed)
+        try:
+            self._offsets.save_if_changed()
+        except DiskFull as error:
+            self._note_unsaved(error)
 
     async def _every(
         self, seconds: Callable[[], float], job: Callable[[], Awaitable[None]]
@@ -92,11 +85,6 @@ class Housekeeping:
     def _offset_seconds(self) -> float:
         return self._live.current.consumers.flush_offset_interval_ms / 1000
 
-    async def _save_tables(self) -> None:
-        # Here and not in a worker: an admin request may save the same file at any time.
-        self._try_save("topics", self._topics.save_if_due)
-        self._try_save("groups", self._groups.save_if_due)
-
     async def _save_offsets(self) -> None:
         write = self._offsets.unsaved()
         if write is not None:
@@ -105,22 +93,14 @@ class Housekeeping:
             try:
                 await asyncio.shield(self._writing)
             except DiskFull as error:
-                self._note_unsaved("offsets", error)
+                self._note_unsaved(error)
             else:
-                self._unsaved.discard("offsets")
+                self._is_unsaved = False
 
-    def _try_save(self, name: str, save: Callable[[], None]) -> None:
-        try:
-            save()
-        except DiskFull as error:
-            self._note_unsaved(name, error)
-        else:
-            self._unsaved.discard(name)
-
-    def _note_unsaved(self, name: str, error: DiskFull) -> None:
-        if name not in self._unsaved:
-            self._unsaved.add(name)
-            log.warning("table not saved table=%s reason=%s; it will be tried again", name, error)
+    def _note_unsaved(self, error: DiskFull) -> None:
+        if not self._is_unsaved:
+            self._is_unsaved = True
+            log.warning("offsets not saved reason=%s; they will be tried again", error)
 
     async def _scan(self) -> None:
         self._clients.expire(self._live.current.consumers.channel_expiry_ms / 1000)

@@ -34,6 +34,7 @@ from cometmq.broker.queue_locks import QueueLocks
 from cometmq.broker.registration import Registration
 from cometmq.broker.request_modes import RequestModes
 from cometmq.broker.stats import BrokerStats
+from cometmq.broker.table_saver import TableSaver
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.model.address import pack_host, split_address, split_addresses
 from cometmq.model.topic import TopicConfig
@@ -203,6 +204,9 @@ class Broker:
         self.creation.create_lost_entries(
             {topic: max(self.store.queue_ids(topic)) + 1 for topic in self.store.topics()}
         )
+        self._saver = TableSaver((self.topics, self.groups))
+        stack.push_async_callback(self._saver.stop)
+        self._saver.start()
         pulls = PullProcessor(
             live=self.live,
             store=self.store,
@@ -223,8 +227,6 @@ class Broker:
             live=self.live,
             clock=self.clock,
             store=self.store,
-            topics=self.topics,
-            groups=self.groups,
             offsets=self.offsets,
             clients=self._client_processor,
             locks=self.locks,
@@ -268,6 +270,7 @@ class Broker:
                 clock=self.clock,
                 files=self.files,
                 announce=self.registration.announce,
+                saved=self._saver.saved,
                 queues_of=self.cluster_view.readable_queues,
             )
 

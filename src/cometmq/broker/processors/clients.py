@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 
-from cometmq.base.errors import DiskFull
 from cometmq.broker.client_registry import GROUPS_PER_CONNECTION_MAX, ClientRegistry
 from cometmq.broker.consumer_notifier import ConsumerNotifier
 from cometmq.broker.filters import refuse_expressions
@@ -114,13 +113,9 @@ class ClientProcessor:
         self, connection: Connection, command: Command, client_id: str, consumer: ConsumerData
     ) -> None:
         group = consumer.group_name
-        try:
-            config = self._creation.group(group)
-            if config is not None:
-                self._creation.retry_topic(config, is_unit=consumer.unit_mode)
-        except DiskFull as error:
-            # The tables have it in memory; a full disk must not turn consumers away.
-            log.warning("group not saved group=%s reason=%s", group, error)
+        config = self._creation.group(group)
+        if config is not None:
+            self._creation.retry_topic(config, is_unit=consumer.unit_mode)
         is_new = self._clients.register_consumer(
             group,
             connection,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from cometmq.base.errors import DiskFull
 from cometmq.broker.stats import BrokerStats, Tally
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.model.flags import perm_text
@@ -92,17 +91,12 @@ class SendTargets:
             raise Refused(
                 ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden."
             )
-        try:
-            config = self._creation.for_send(
-                topic,
-                header.default_topic,
-                header.default_topic_queue_nums,
-                is_unit=header.unit_mode,
-            )
-        except DiskFull as error:
-            raise Refused(
-                ResponseCode.SERVICE_NOT_AVAILABLE, f"service not available now: {error}"
-            ) from error
+        config = self._creation.for_send(
+            topic,
+            header.default_topic,
+            header.default_topic_queue_nums,
+            is_unit=header.unit_mode,
+        )
         if config is None:
             self._targets.pop(topic, None)
             raise Refused(

@@ -1,9 +1,8 @@
 """A named table of configurations with a data version: what ``topics`` and ``groups`` have in common.
 
-All entries are in memory; the file follows them. A change is saved before the call returns, unless saving would take
-more than a small share of the time: when changes come in crowds (thousands of topics created by their first message)
-the rest is only marked, and ``save_if_due``, which the broker calls many times a second, writes them together. Fields
-that only other brokers know are kept and written back.
+All entries are in memory. A change marks the table and tells ``on_change``; the file follows when somebody saves:
+``unsaved`` gives the part of a save that blocks, for a worker thread. Fields that only other brokers know are kept
+and written back.
 
 Thread rule: the owner thread calls everything; what ``unsaved`` returns may run in a worker.
 """
@@ -11,16 +10,13 @@ Thread rule: the owner thread calls everything; what ``unsaved`` returns may run
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Final, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import msgspec
 
 from cometmq.base.ports import Clock, Files
 from cometmq.model.topic import DataVersion
 from cometmq.store.meta.json_file import BadContent, JsonFile, pretty, table_in
-
-SAVING_SHARE: Final = 0.1
-"""Part of the time that may go into saves nobody asked for: after one of 5 ms the next comes 50 ms later."""
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -44,8 +40,8 @@ class ConfigTable(Generic[T]):
         self._has_state_version = False
         self._change_count = 0
         self._saved_count = 0
-        self._save_again_at = float("-inf")
         self.version = DataVersion()
+        self.on_change: Callable[[], None] | None = None
 
     def load(self) -> None:
         """Read the file, or its backup; an absent one is an empty table.
@@ -72,18 +68,11 @@ class ConfigTable(Generic[T]):
     def __contains__(self, name: object) -> bool:
         return name in self._entries
 
-    def put(self, config: T, *, save: bool = False) -> None:
-        """Add or replace one entry.
+    def put(self, config: T) -> None:
+        """Add or replace one entry."""
+        self.put_many([config])
 
-        Args:
-            save: write the file before returning, however shortly after the last time.
-
-        Raises:
-            DiskFull: the entry is in the table, but not in the file yet.
-        """
-        self.put_many([config], save=save)
-
-    def put_many(self, configs: Iterable[T], *, save: bool = False) -> None:
+    def put_many(self, configs: Iterable[T]) -> None:
         """The same for several, as one change of the version. None of them is no change."""
         count = 0
         for config in configs:
@@ -92,34 +81,28 @@ class ConfigTable(Generic[T]):
             self._texts.pop(name, None)
             count += 1
         if count:
-            self._changed(save)
+            self._changed()
 
-    def remove(self, name: str, *, save: bool = False) -> bool:
+    def remove(self, name: str) -> bool:
         """Whether it was there."""
         if self._entries.pop(name, None) is None:
             return False
         self._texts.pop(name, None)
         self._unknown_fields.pop(name, None)
-        self._changed(save)
+        self._changed()
         return True
 
     def replace_all(self, configs: Iterable[T], version: DataVersion) -> None:
-        """Become a copy of another broker's table, its version included, and save."""
+        """Become a copy of another broker's table, its version included."""
         self._entries = {self._name(config): config for config in configs}
         self._texts = {}
+        self._changed()
         self.version = version
-        self._change_count += 1
-        self.save_if_changed()
 
     def save_if_changed(self) -> None:
         """Write the file if the table has changed since the last time. Raises DiskFull, and then stays changed."""
         if (write := self.unsaved()) is not None:
             write()
-
-    def save_if_due(self) -> None:
-        """The same, unless saving would take more than its share of the time."""
-        if self._clock.monotonic() >= self._save_again_at:
-            self.save_if_changed()
 
     def unsaved(self) -> Callable[[], None] | None:
         """Renders the table and returns the disk part of a save, for a worker thread; None when nothing changed."""
@@ -129,11 +112,8 @@ class ConfigTable(Generic[T]):
         changes = self._change_count
 
         def write() -> None:
-            started = self._clock.monotonic()
             self._file.save(content)
             self._saved_count = changes
-            ended = self._clock.monotonic()
-            self._save_again_at = ended + (ended - started) / SAVING_SHARE
 
         return write
 
@@ -149,13 +129,11 @@ class ConfigTable(Generic[T]):
         parts.append(f"\n\t{pretty(self.TABLE_KEY)}:{table}")
         return ("{" + ",".join(sorted(parts)) + "\n}").encode()
 
-    def _changed(self, save: bool) -> None:
+    def _changed(self) -> None:
         self.version = self.version.next(self._clock.wall_ms())
         self._change_count += 1
-        if save:
-            self.save_if_changed()
-        else:
-            self.save_if_due()
+        if self.on_change is not None:
+            self.on_change()
 
     def _name(self, config: T) -> str:
         raise NotImplementedError

@@ -25,7 +25,7 @@ class GroupTable(ConfigTable[SubscriptionGroupConfig]):
         return not self.forbidden().get(group, {}).get(topic, 0) & Perm.READ
 
     def set_readable(self, group: str, topic: str, readable: bool) -> None:
-        """Forbid or allow reading, and save. Raises DiskFull as ``put`` does."""
+        """Forbid or allow reading."""
         table = {name: dict(topics) for name, topics in self.forbidden().items()}
         bits = table.get(group, {}).get(topic, 0)
         bits = bits & ~Perm.READ if readable else bits | Perm.READ
@@ -36,7 +36,7 @@ class GroupTable(ConfigTable[SubscriptionGroupConfig]):
             if not table[group]:
                 del table[group]
         self._other_content[_FORBIDDEN_KEY] = table
-        self._changed(save=True)
+        self._changed()
 
     def _name(self, config: SubscriptionGroupConfig) -> str:
         return config.group_name

@@ -186,6 +186,7 @@ class Rig:
             clock=self.clock,
             files=files,
             announce=self._announce,
+            saved=self._saved,
             queues_of=self._queues_of,
         )
 
@@ -247,6 +248,10 @@ class Rig:
             group, cast(Connection, connection), client_id=client_id, language="JAVA", version=409
         )
         return connection
+
+    async def _saved(self) -> None:
+        self.topics.save_if_changed()
+        self.groups.save_if_changed()
 
     async def _announce(self, configs: list[TopicConfig]) -> None:
         self.announced.extend(config.topic_name for config in configs)

@@ -9,6 +9,7 @@ from cometmq.broker.client_registry import ClientRegistry
 from cometmq.broker.flow_control import FlowControl
 from cometmq.broker.live_config import LiveConfig
 from cometmq.broker.processors.admin.assignments import AssignmentAdmin, QueuesOf
+from cometmq.broker.processors.admin.common import Saved
 from cometmq.broker.processors.admin.config import ConfigAdmin
 from cometmq.broker.processors.admin.connections import ConnectionAdmin
 from cometmq.broker.processors.admin.consume_stats import ConsumeStatsAdmin
@@ -45,6 +46,7 @@ def register_admin(
     clock: Clock,
     files: Files,
     announce: Announce,
+    saved: Saved,
     queues_of: QueuesOf,
 ) -> None:
     """Put a handler for every admin request into ``dispatcher``.
@@ -52,6 +54,7 @@ def register_admin(
     Args:
         address: the advertised ``ip:port`` of this broker.
         announce: tells the name servers of changed topics and returns when they know, or did not answer.
+        saved: returns once every change made to topics and groups so far is on disk.
         queues_of: the readable queues of a topic on all brokers, empty when nobody knows the topic.
     """
     identity = live.current.identity
@@ -64,8 +67,11 @@ def register_admin(
         store=store,
         stats=stats,
         announce=announce,
+        saved=saved,
     ).register(dispatcher)
-    GroupAdmin(live=live, groups=groups, offsets=offsets, stats=stats).register(dispatcher)
+    GroupAdmin(live=live, groups=groups, offsets=offsets, stats=stats, saved=saved).register(
+        dispatcher
+    )
     OffsetAdmin(
         address=address, offsets=offsets, topics=topics, clients=clients, store=store
     ).register(dispatcher)

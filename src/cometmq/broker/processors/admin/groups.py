@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable
 
 from cometmq.broker.live_config import LiveConfig
-from cometmq.broker.processors.admin.common import refuse_on_slave
+from cometmq.broker.processors.admin.common import Saved, refuse_on_slave, reply_when_saved
 from cometmq.broker.processors.admin.paging import page
 from cometmq.broker.stats import BrokerStats
 from cometmq.model.group import SubscriptionGroupConfig
@@ -37,12 +38,19 @@ log = logging.getLogger("cometmq.broker")
 
 class GroupAdmin:
     def __init__(
-        self, *, live: LiveConfig, groups: GroupTable, offsets: OffsetTable, stats: BrokerStats
+        self,
+        *,
+        live: LiveConfig,
+        groups: GroupTable,
+        offsets: OffsetTable,
+        stats: BrokerStats,
+        saved: Saved,
     ) -> None:
         self._live = live
         self._groups = groups
         self._offsets = offsets
         self._stats = stats
+        self._saved = saved
 
     def register(self, dispatcher: Dispatcher) -> None:
         dispatcher.add(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, self.update)
@@ -52,15 +60,15 @@ class GroupAdmin:
         dispatcher.add(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, self.one)
         dispatcher.add(RequestCode.UPDATE_AND_GET_GROUP_FORBIDDEN, self.forbid)
 
-    def update(self, connection: Connection, command: Command) -> Command:
+    def update(self, connection: Connection, command: Command) -> Awaitable[Command]:
         self._store_all(connection, [decode_group_config(command.body)])
-        return command.reply()
+        return reply_when_saved(self._saved, command.reply())
 
-    def update_many(self, connection: Connection, command: Command) -> Command:
+    def update_many(self, connection: Connection, command: Command) -> Awaitable[Command]:
         self._store_all(connection, SubscriptionGroupList.decode(command.body).group_config_list)
-        return command.reply()
+        return reply_when_saved(self._saved, command.reply())
 
-    def delete(self, connection: Connection, command: Command) -> Command:
+    def delete(self, connection: Connection, command: Command) -> Awaitable[Command]:
         header = decode_fields(DeleteGroupHeader, command.ext)
         refuse_on_slave(self._live.current.identity)
         removed = self._groups.remove(header.group_name)
@@ -70,7 +78,7 @@ class GroupAdmin:
         log.info(
             "group deleted group=%s known=%s by=%s", header.group_name, removed, connection.peer
         )
-        return command.reply()
+        return reply_when_saved(self._saved, command.reply())
 
     def all(self, connection: Connection, command: Command) -> Command:
         header = decode_fields(GetAllGroupConfigHeader, command.ext)
@@ -99,7 +107,7 @@ class GroupAdmin:
             self._groups.put(config)
         return command.reply(body=encode_group_config(config))
 
-    def forbid(self, connection: Connection, command: Command) -> Command:
+    def forbid(self, connection: Connection, command: Command) -> Awaitable[Command]:
         header = decode_fields(GroupForbiddenHeader, command.ext)
         _check_name(header.group)
         if header.readable is not None:
@@ -117,7 +125,7 @@ class GroupAdmin:
             topic=header.topic,
             readable=self._groups.is_readable(header.group, header.topic),
         )
-        return command.reply(remark="", body=body.encode())
+        return reply_when_saved(self._saved, command.reply(remark="", body=body.encode()))
 
     def _store_all(self, connection: Connection, configs: list[SubscriptionGroupConfig]) -> None:
         """All of them or, when one has an illegal name, none."""

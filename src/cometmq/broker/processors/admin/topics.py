@@ -10,8 +10,10 @@ from cometmq.broker.config_slices import IdentityConfig
 from cometmq.broker.processors.admin.attributes import changed_attributes, parse_changes
 from cometmq.broker.processors.admin.common import (
     NOT_SET,
+    Saved,
     is_system,
     refuse_on_slave,
+    reply_when_saved,
     system_topic_names,
 )
 from cometmq.broker.processors.admin.paging import page
@@ -61,6 +63,7 @@ class TopicAdmin:
         store: MessageStore,
         stats: BrokerStats,
         announce: Announce,
+        saved: Saved,
     ) -> None:
         self._identity = identity
         self._topics = topics
@@ -68,6 +71,7 @@ class TopicAdmin:
         self._store = store
         self._stats = stats
         self._announce = announce
+        self._saved = saved
 
     def register(self, dispatcher: Dispatcher) -> None:
         dispatcher.add(RequestCode.UPDATE_AND_CREATE_TOPIC, self.update)
@@ -96,7 +100,7 @@ class TopicAdmin:
             connection, command, TopicConfigList.decode(command.body).topic_config_list
         )
 
-    def delete(self, connection: Connection, command: Command) -> Command:
+    def delete(self, connection: Connection, command: Command) -> Awaitable[Command]:
         topic = decode_fields(DeleteTopicHeader, command.ext).topic
         self._check_name(topic)
         refuse_on_slave(self._identity)
@@ -105,7 +109,7 @@ class TopicAdmin:
         self._offsets.remove_topic(topic)
         self._stats.forget_topic(topic)
         log.info("topic deleted topic=%s known=%s by=%s", topic, removed, connection.peer)
-        return command.reply()
+        return reply_when_saved(self._saved, command.reply())
 
     def all(self, connection: Connection, command: Command) -> Command:
         header = decode_fields(GetAllTopicConfigHeader, command.ext)
@@ -133,7 +137,7 @@ class TopicAdmin:
     def _store_all(
         self, connection: Connection, command: Command, wanted: list[TopicConfig]
     ) -> Awaitable[Command]:
-        """All of ``wanted`` or, when one of them is refused, none. Stored on return, announced when awaited."""
+        """All of ``wanted`` or, when one of them is refused, none. Set on return; saved and announced when awaited."""
         refuse_on_slave(self._identity)
         for config in wanted:
             self._check(config)
@@ -153,8 +157,9 @@ class TopicAdmin:
         return self._announced(command, configs)
 
     async def _announced(self, command: Command, configs: list[TopicConfig]) -> Command:
+        reply = await reply_when_saved(self._saved, command.reply(remark=NOT_SET))
         await self._announce(configs)
-        return command.reply(remark=NOT_SET)
+        return reply
 
     def _check(self, config: TopicConfig) -> None:
         self._check_name(config.topic_name)
