@@ -2,11 +2,13 @@
 
 Entries are written in order, so the good ones form a prefix. After an unclean stop, only entries of records below
 ``bound`` are known to be on disk; whatever is behind them (newer entries, or holes where writes were lost) is not
-counted, so the prefix is one in that case, too.
+counted, so the prefix is one in that case, too. Only a newer entry of which a part was lost can be mistaken: what is
+left of its offset may be a smaller one. So the last entry is believed only after a look into the log.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from cometmq.base.ports import File
@@ -26,11 +28,28 @@ class QueueEnd(NamedTuple):
     """Whether something other than zeros comes behind them."""
 
 
-def find_queue_end(file: File, bound: int = NO_BOUND) -> QueueEnd:
+IsReal = Callable[[int, int, int], bool]
+"""Whether the log has a record for an entry: its number in the file, physical offset, size."""
+
+
+def find_queue_end(file: File, bound: int = NO_BOUND, is_real: IsReal | None = None) -> QueueEnd:
     total = file.size_bytes // ENTRY_BYTES
-    low = 0
     # Nothing behind the first hole can be part of the prefix: in a sparse file this leaves one block to read.
     high = min(total, -(-file.first_hole() // ENTRY_BYTES))
+    while True:
+        entries, window = _search(file, high, total, bound)
+        if not entries:
+            return QueueEnd(0, 0, window[:ENTRY_BYTES].strip(b"\0") != b"")
+        physical_offset, size_bytes, _ = ENTRY.unpack_from(window, 0)
+        if is_real is None or is_real(entries - 1, physical_offset, size_bytes):
+            record_end = physical_offset + size_bytes if size_bytes != FILLER_SIZE else 0
+            return QueueEnd(entries, record_end, window[ENTRY_BYTES:].strip(b"\0") != b"")
+        high = entries - 1
+
+
+def _search(file: File, high: int, total: int, bound: int) -> tuple[int, bytes]:
+    """How many entries below ``high`` are good, and the bytes of the last good one and the one behind it."""
+    low = 0
     probe = max(high - _WINDOW, 0)
     while high - low > _WINDOW:
         if _is_good(file.read_at(probe * ENTRY_BYTES, ENTRY_BYTES), 0, bound):
@@ -40,20 +59,14 @@ def find_queue_end(file: File, bound: int = NO_BOUND) -> QueueEnd:
         probe = (low + high) // 2
     first = max(low - 1, 0)
     window = file.read_at(first * ENTRY_BYTES, (min(high + 1, total) - first) * ENTRY_BYTES)
-    high -= first
-    low -= first
     while low < high:
         middle = (low + high) // 2
-        if _is_good(window, middle * ENTRY_BYTES, bound):
+        if _is_good(window, (middle - first) * ENTRY_BYTES, bound):
             low = middle + 1
         else:
             high = middle
-    record_end = 0
-    if low:
-        physical_offset, size_bytes, _ = ENTRY.unpack_from(window, (low - 1) * ENTRY_BYTES)
-        record_end = physical_offset + size_bytes if size_bytes != FILLER_SIZE else 0
-    behind = window[low * ENTRY_BYTES : (low + 1) * ENTRY_BYTES]
-    return QueueEnd(first + low, record_end, behind.strip(b"\0") != b"")
+    last = max(low - 1 - first, 0) * ENTRY_BYTES
+    return low, window[last : last + (2 if low else 1) * ENTRY_BYTES]
 
 
 def _is_good(data: bytes, position: int, bound: int) -> bool:

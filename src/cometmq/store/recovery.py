@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from cometmq.base.errors import CorruptFile
@@ -307,7 +308,9 @@ class Recovery:
         start = item.last_start
         while start >= 0:
             file = self._queues.open_files.get(queue.path(start))
-            end = find_queue_end(file, bound)
+            first = start // ENTRY_BYTES
+            is_real = None if bound == NO_BOUND else partial(self._is_real, queue, first)
+            end = find_queue_end(file, bound, is_real)
             if bound == NO_BOUND:
                 # A file is made for an entry, and all before the last are full: a clean stop leaves it so.
                 is_full = end.entries * ENTRY_BYTES == file_bytes
@@ -323,6 +326,28 @@ class Recovery:
                 return start // ENTRY_BYTES
             start -= file_bytes
         return 0
+
+    def _is_real(
+        self, queue: ConsumeQueue, first: int, number: int, physical_offset: int, size_bytes: int
+    ) -> bool:
+        """Whether the log holds, or held, the record of an entry."""
+        if size_bytes == FILLER_SIZE:
+            return True
+        log_file = self._log.row.at(physical_offset)
+        if log_file is None:
+            # Gone, so only the entry before it can tell.
+            queue.next_offset = first + number
+            before = queue.entry(first + number - 1, self._queues.open_files) if number else None
+            if before is not None and before[1] != FILLER_SIZE:
+                return before[0] + before[1] <= physical_offset < self._log.start
+            return physical_offset < self._log.start
+        view = log_file.file.view(0, self._log.file_bytes)
+        at = physical_offset - log_file.start
+        record = scan_record(view, at, log_file.start, check_crc=False)
+        if record is None or record.size_bytes != size_bytes:
+            return False
+        place = record.topic, record.queue_id, record.queue_offset
+        return place == (queue.topic.encode(), queue.queue_id, first + number)
 
     def _is_of_deleted_topic(self, queue: ConsumeQueue, end: int) -> bool:
         """Whether the files were removed together with their topic, and a power loss brought them back."""
