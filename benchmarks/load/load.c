@@ -594,7 +594,8 @@ static void on_frame(connection *c, const frame *f, uint64_t now)
         wrong("%.*s", (int)f->header_bytes, f->header);
     else if (code == SUCCESS && now <= run.deadline_ns + (opt.mode == MODE_LATENCY ? GRACE_SECONDS * SECOND : 0))
         (c->is_puller ? on_pull_reply : on_send_reply)(f, s, now);
-    if (c->is_puller && !run.is_over)
+    /* Messages sent at the last moment are still to come, so the receivers of `latency` go on until the end. */
+    if (c->is_puller && (opt.mode == MODE_LATENCY || !run.is_over))
         pull_one(c, s->queue, now);
 }
 
@@ -640,7 +641,8 @@ static bool is_finished(void)
     for (uint64_t i = 0; i < connection_count; i++)
         if (connections[i].busy && !(connections[i].is_puller && opt.mode == MODE_LATENCY))
             return false;
-    return opt.mode != MODE_LATENCY || run.received >= run.sent;
+    /* A message that was refused as busy will never be received. */
+    return opt.mode != MODE_LATENCY || run.received + run.busy >= run.sent;
 }
 
 static void check_time(uint64_t now)

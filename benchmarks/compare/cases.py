@@ -1,0 +1,224 @@
+"""What is measured, as plain values: one ``Case`` for each row of the table, and the goals some rows have.
+
+A case names the arguments of the load program (``benchmarks/load/load.c``) and the broker set-up it runs on. Brokers of
+one set-up serve all its cases, because a Java broker is fast only after a minute of load.
+"""
+
+from __future__ import annotations
+
+import enum
+import fnmatch
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+OURS = "cometmq"
+RIVAL = "rocketmq-4.9.7"
+SYSTEMS = (OURS, RIVAL, "rocketmq-5.5.0")
+
+BACKLOG_TOPIC = "Backlog"
+BACKLOG_QUEUES = 8
+BACKLOG_MESSAGES = 160_000
+MANY_TOPIC = "Many"
+MANY_TOPICS = 10_000
+PEAK_CASE = "send-1k-4x64"
+
+
+class Setup(enum.StrEnum):
+    """How the brokers of a case are configured."""
+
+    ASYNC = "async"
+    SYNC = "sync"
+    TOPICS = "topics"
+
+
+class Pace(enum.Enum):
+    """How the rate of a latency case is chosen, from what PEAK_CASE gave."""
+
+    QUARTER_OF_OURS = "a quarter of our maximum"
+    HALF_OF_OWN = "half of its own maximum"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A figure of the load program's result, such as ``receive_us.p99``, and how the table calls it."""
+
+    path: str
+    label: str = ""
+    unit: str = "messages/s"
+    lower_is_better: bool = False
+
+    def of(self, result: dict[str, Any]) -> float:
+        value: Any = result
+        for key in self.path.split("."):
+            value = value[key]
+        return float(value)
+
+
+THROUGHPUT = (Metric("per_second"),)
+LATENCY = (
+    Metric("receive_us.p50", "p50", "us", lower_is_better=True),
+    Metric("receive_us.p99", "p99", "us", lower_is_better=True),
+    Metric("receive_us.p999", "p99.9", "us", lower_is_better=True),
+    Metric("reply_us.p99", "send to reply, p99", "us", lower_is_better=True),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One load; it fills one row of the table for each of its metrics."""
+
+    name: str
+    title: str
+    mode: str
+    arguments: tuple[str, ...]
+    metrics: tuple[Metric, ...] = THROUGHPUT
+    setup: Setup = Setup.ASYNC
+    pace: Pace | None = None
+    is_quick: bool = False
+
+    def row_of(self, metric: Metric) -> str:
+        return f"{self.name} {metric.label}".rstrip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """Ours divided by the reference must be at least (rows where lower is better: at most) this."""
+
+    row: str
+    ratio: float
+    against_row: str = ""
+    """Another row of our own, in place of RIVAL's figure in the same row."""
+
+
+GOALS = (
+    Goal(row="send-1k-4x64", ratio=0.5),
+    Goal(row="send-1k-64x1", ratio=0.8),
+    Goal(row="pull-1k-1", ratio=1.5),
+    Goal(row="latency-quarter p99", ratio=1.0),
+    Goal(row="topics-10000", ratio=0.8, against_row=PEAK_CASE),
+)
+
+
+def all_cases() -> list[Case]:
+    return [*_sends(), *_batches(), *_pulls(), *_latencies(), *_synchronous(), _many_topics()]
+
+
+def chosen(cases: Sequence[Case], patterns: Sequence[str], *, quick: bool) -> list[Case]:
+    """The cases that match a shell pattern; without patterns all, or those marked as quick.
+
+    PEAK_CASE comes along with any case that takes its rate from it.
+    """
+    if not patterns:
+        return [case for case in cases if case.is_quick or not quick]
+    matching = {
+        case.name
+        for case in cases
+        if any(fnmatch.fnmatchcase(case.name, pattern) for pattern in patterns)
+    }
+    if any(case.name in matching and case.pace for case in cases):
+        matching.add(PEAK_CASE)
+    return [case for case in cases if case.name in matching]
+
+
+def _sends() -> list[Case]:
+    quick = {"send-128-4x64", "send-1k-4x64", "send-1k-64x1"}
+    return [
+        _send(f"send-{size}-{connections}x{in_flight}", body, connections, in_flight, quick)
+        for size, body in (("128", 128), ("1k", 1024))
+        for connections, in_flight in ((4, 1), (4, 16), (4, 64), (4, 256), (64, 1))
+    ]
+
+
+def _send(name: str, body: int, connections: int, in_flight: int, quick: set[str]) -> Case:
+    return Case(
+        name=name,
+        title=f"send {_size(body)}, {connections} x {in_flight} in flight",
+        mode="send",
+        arguments=_flags(body=body, connections=connections, in_flight=in_flight),
+        is_quick=name in quick,
+    )
+
+
+def _batches() -> list[Case]:
+    return [
+        Case(
+            name=f"batch32-{size}",
+            title=f"send batches of 32 x {_size(body)}, 4 x 16 in flight",
+            mode="send",
+            arguments=_flags(body=body, connections=4, in_flight=16, batch=32),
+            is_quick=body == 1024,
+        )
+        for size, body in (("128", 128), ("1k", 1024))
+    ]
+
+
+def _pulls() -> list[Case]:
+    return [
+        Case(
+            name=f"pull-1k-{connections}",
+            title=f"pull a backlog of 1 KB, {connections} connection{'s' * (connections > 1)}",
+            mode="pull",
+            arguments=(
+                *_flags(body=1024, connections=connections, queues=connections),
+                "--topic",
+                BACKLOG_TOPIC,
+            ),
+            is_quick=True,
+        )
+        for connections in (1, BACKLOG_QUEUES)
+    ]
+
+
+def _latencies() -> list[Case]:
+    return [
+        Case(
+            name=f"latency-{name}",
+            title=f"send to receive at {pace.value}",
+            mode="latency",
+            arguments=_flags(body=1024, connections=4, queues=4, receivers=4),
+            metrics=LATENCY,
+            pace=pace,
+            is_quick=pace is Pace.QUARTER_OF_OURS,
+        )
+        for name, pace in (("quarter", Pace.QUARTER_OF_OURS), ("half", Pace.HALF_OF_OWN))
+    ]
+
+
+def _synchronous() -> list[Case]:
+    return [
+        Case(
+            name=f"sync-1k-{connections}x{in_flight}",
+            title=f"SYNC_FLUSH, send 1 KB, {connections} x {in_flight} in flight",
+            mode="send",
+            arguments=_flags(body=1024, connections=connections, in_flight=in_flight),
+            setup=Setup.SYNC,
+        )
+        for connections, in_flight in ((4, 1), (4, 64), (64, 1))
+    ]
+
+
+def _many_topics() -> Case:
+    return Case(
+        name="topics-10000",
+        title=f"send 1 KB to {MANY_TOPICS:,} topics, 4 x 64 in flight",
+        mode="send",
+        # They are in the broker's topic table before it starts: RocketMQ rewrites the table for each one created.
+        arguments=(
+            *_flags(body=1024, connections=4, in_flight=64, queues=1, topics=MANY_TOPICS),
+            "--topic",
+            MANY_TOPIC,
+            "--no-create",
+        ),
+        setup=Setup.TOPICS,
+    )
+
+
+def _flags(**values: int) -> tuple[str, ...]:
+    return tuple(
+        text for key, value in values.items() for text in (f"--{key.replace('_', '-')}", str(value))
+    )
+
+
+def _size(body: int) -> str:
+    return f"{body // 1024} KB" if body >= 1024 else f"{body} B"

@@ -1,0 +1,231 @@
+"""Runs the cases: brokers of one set-up stay up, rounds alternate between the systems, one is loaded at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.compare.cases import (
+    BACKLOG_MESSAGES,
+    BACKLOG_QUEUES,
+    BACKLOG_TOPIC,
+    MANY_TOPIC,
+    MANY_TOPICS,
+    OURS,
+    PEAK_CASE,
+    Case,
+    Pace,
+    Setup,
+)
+from benchmarks.compare.load import LoadFailed, LoadProgram
+from benchmarks.compare.systems import BROKER_NAME, Commands, System, running
+
+FILL_SECONDS_MAX = 300
+# For ours: open the files, fill the caches. Java's compiler needs far more and gets `warm_seconds`.
+OUR_WARM_SECONDS = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How long and how often."""
+
+    systems: Sequence[str]
+    cases: Sequence[Case]
+    rounds: int
+    seconds: float
+    warm_seconds: float
+
+
+@dataclass(slots=True)
+class Row:
+    """One line of the table: the figures of every round, by system."""
+
+    name: str
+    title: str
+    unit: str
+    lower_is_better: bool
+    values: dict[str, list[float]] = field(default_factory=dict)
+
+    def median(self, system: str) -> float | None:
+        values = self.values.get(system)
+        return statistics.median(values) if values else None
+
+
+@dataclass
+class Outcome:
+    """Everything that was measured."""
+
+    rows: dict[str, Row] = field(default_factory=dict)
+    details: list[dict[str, Any]] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    def add(self, system: str, value: float, row: Row) -> None:
+        self.rows.setdefault(row.name, row).values.setdefault(system, []).append(value)
+
+
+class Runner:
+    """Holds what all rounds share."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        program: LoadProgram,
+        commands: dict[str, Commands],
+        scratch: Path,
+        say: Callable[[str], None],
+    ) -> None:
+        self._plan = plan
+        self._program = program
+        self._commands = commands
+        self._scratch = scratch
+        self._say = say
+        self._numbers = itertools.count()
+        self.outcome = Outcome()
+
+    def run(self) -> Outcome:
+        self._start_ups()
+        for setup in Setup:
+            cases = [case for case in self._plan.cases if case.setup is setup]
+            if cases:
+                self._run_setup(setup, cases)
+        return self.outcome
+
+    def _start_ups(self) -> None:
+        """Start-up and idle memory; the brokers of the real rounds start once more, for themselves."""
+        for number in range(self._plan.rounds):
+            for name in self._order(number):
+                with self._running(name, Setup.ASYNC) as system:
+                    self._say(f"{name} accepted a send after {system.start_seconds:.2f} s")
+                    self._add_start(system)
+
+    def _add_start(self, system: System) -> None:
+        row = Row("start-up", "start of the broker to the first accepted send", "s", True)
+        self.outcome.add(system.name, system.start_seconds, row)
+        memory = system.memory_mb()
+        total = memory["name_server"] + memory["broker"]
+        row = Row("memory-idle", "resident memory, name server and broker, idle", "MB", True)
+        self.outcome.add(system.name, total, row)
+
+    def _run_setup(self, setup: Setup, cases: list[Case]) -> None:
+        with contextlib.ExitStack() as stack:
+            systems = {
+                name: stack.enter_context(self._running(name, setup)) for name in self._plan.systems
+            }
+            for system in systems.values():
+                self._warm_up(system, setup)
+            for case in cases:
+                for number in range(self._plan.rounds):
+                    for name in self._order(number):
+                        self._round(systems[name], case)
+            if setup is Setup.ASYNC:
+                self._add_memory_after(systems.values())
+
+    def _add_memory_after(self, systems: Iterable[System]) -> None:
+        for system in systems:
+            memory = system.memory_mb()
+            row = Row("memory-loaded", "resident memory of the broker after the load", "MB", True)
+            self.outcome.add(system.name, memory["broker"], row)
+            row = Row("memory-loaded anonymous", "the same without mapped files", "MB", True)
+            self.outcome.add(system.name, memory["broker_anonymous"], row)
+
+    def _order(self, number: int) -> list[str]:
+        """The systems, beginning with another one each round."""
+        systems = list(self._plan.systems)
+        turn = number % len(systems)
+        return systems[turn:] + systems[:turn]
+
+    def _running(self, name: str, setup: Setup) -> contextlib.AbstractContextManager[System]:
+        directory = self._scratch / f"{next(self._numbers)}-{name}-{setup}"
+        return running(name, self._commands[name], setup, directory, self._program)
+
+    def _round(self, system: System, case: Case) -> None:
+        try:
+            if case.mode == "pull":
+                self._ensure_backlog(system)
+            arguments = (*case.arguments, *self._pace(system, case))
+            if "--topic" not in arguments:
+                arguments = (*arguments, "--topic", case.name)
+            result = self._load(system, case.mode, arguments, self._plan.seconds)
+        except LoadFailed as error:
+            self.outcome.failures.append(f"{system.name}, {case.name}: {error}")
+            self._say(f"  FAILED {self.outcome.failures[-1]}")
+            return
+        self.outcome.details.append({"case": case.name, "system": system.name} | result)
+        for metric in case.metrics:
+            title = f"{case.title}, {metric.label}" if metric.label else case.title
+            row = Row(case.row_of(metric), title, metric.unit, metric.lower_is_better)
+            self.outcome.add(system.name, metric.of(result), row)
+        figures = ", ".join(f"{metric.of(result):,.0f} {metric.unit}" for metric in case.metrics)
+        self._say(f"  {case.name:16} {system.name:15} {figures}")
+
+    def _load(
+        self, system: System, mode: str, arguments: Sequence[str], seconds: float
+    ) -> dict[str, Any]:
+        """One load. RocketMQ's flow control may answer "busy": such replies are counted apart, never as messages."""
+        target = ("--address", system.address, "--broker", BROKER_NAME, "--busy-ok")
+        before = system.broker_cpu_seconds()
+        result = self._program.run(mode, (*target, *arguments), seconds=seconds)
+        result["broker_cpu_seconds"] = round(system.broker_cpu_seconds() - before, 3)
+        return result
+
+    def _pace(self, system: System, case: Case) -> tuple[str, ...]:
+        if case.pace is None:
+            return ()
+        if case.pace is Pace.QUARTER_OF_OURS:
+            name = OURS if OURS in self._plan.systems else self._plan.systems[0]
+            rate = self._peak(name) / 4
+        else:
+            rate = self._peak(system.name) / 2
+        return ("--rate", str(max(1, int(rate))))
+
+    def _peak(self, system: str) -> float:
+        row = self.outcome.rows.get(PEAK_CASE)
+        peak = row.median(system) if row else None
+        if peak is None:
+            raise LoadFailed(f"its rate comes from {PEAK_CASE}, which has no figure of {system}")
+        return peak
+
+    def _ensure_backlog(self, system: System) -> None:
+        if system.has_backlog:
+            return
+        count = str(BACKLOG_MESSAGES)
+        arguments = ("--topic", BACKLOG_TOPIC, "--queues", str(BACKLOG_QUEUES), "--count", count)
+        # Few in flight: a message refused as busy would leave a hole in the count.
+        result = self._load(system, "send", (*arguments, "--in-flight", "16"), FILL_SECONDS_MAX)
+        if result["messages"] != BACKLOG_MESSAGES:
+            raise LoadFailed(f"{result['messages']} of {count} messages stored for the pulls")
+        system.has_backlog = True
+
+    def _warm_up(self, system: System, setup: Setup) -> None:
+        """Every path that will be measured, for the given time in all. Small bodies, to spare the disk."""
+        seconds = OUR_WARM_SECONDS if system.name == OURS else self._plan.warm_seconds
+        self._say(f"{system.name}: warming up for {seconds:.0f} s ({setup})")
+        try:
+            for mode, share, arguments in self._warm_steps(setup):
+                if mode == "pull":
+                    self._ensure_backlog(system)
+                self._load(system, mode, arguments, seconds * share)
+        except LoadFailed as error:
+            self.outcome.failures.append(f"{system.name}, warming up: {error}")
+            self._say(f"  FAILED {self.outcome.failures[-1]}")
+
+    def _warm_steps(self, setup: Setup) -> Iterable[tuple[str, float, tuple[str, ...]]]:
+        if setup is Setup.TOPICS:
+            topics = ("--topic", MANY_TOPIC, "--topics", str(MANY_TOPICS), "--no-create")
+            yield "send", 1.0, (*topics, "--queues", "1", "--body", "128")
+            return
+        small = ("--topic", "Warm", "--body", "128")
+        modes = {case.mode for case in self._plan.cases if case.setup is setup}
+        others = len(modes - {"send"})
+        yield "send", 0.7 - 0.2 * others, (*small, "--in-flight", "64")
+        yield "send", 0.2, (*small, "--connections", "64", "--in-flight", "1")
+        yield "send", 0.1, (*small, "--in-flight", "4", "--batch", "32")
+        if "pull" in modes:
+            yield "pull", 0.2, ("--topic", BACKLOG_TOPIC, "--queues", str(BACKLOG_QUEUES))
+        if "latency" in modes:
+            yield "latency", 0.2, ("--topic", "WarmLatency", "--body", "128", "--rate", "2000")
