@@ -15,7 +15,7 @@ from cometmq.base.ports import Clock
 from cometmq.model.names import SCHEDULE_TOPIC, topic_fault
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue import ConsumeQueue
-from cometmq.store.consume_queues import WAITING_MAX, ConsumeQueues, Written
+from cometmq.store.consume_queues import ConsumeQueues, Written
 from cometmq.store.delay_levels import DelayLevels
 from cometmq.store.dispatch import has_queue_entry, is_indexed
 from cometmq.store.encode import encode, record_bytes
@@ -145,7 +145,7 @@ class Appender:
         )
 
     def _reserve(self, size_bytes: int, key_count: int) -> int:
-        if self._queues.waiting_count >= WAITING_MAX:
+        if self._queues.is_write_due:
             self.write_out()
         if self._index is not None:
             self._index.reserve(key_count)

@@ -27,6 +27,9 @@ logger = logging.getLogger("cometmq.store")
 WAITING_MAX: Final = 1024
 """Entries kept in memory before they are written, for all queues together."""
 
+NEW_QUEUES_MAX: Final = 32
+"""Queues without a file among them: making a file takes 200 us and more, and nobody is served meanwhile."""
+
 SYNCED_SINGLY_MAX: Final = 32
 """Files from which on one sync of the whole partition is quicker than one per file (3 ms each on ext4)."""
 
@@ -52,6 +55,7 @@ class ConsumeQueues:
         self.open_files = OpenFiles(files, config.open_files_max)
         self.table: dict[str, dict[int, ConsumeQueue]] = {}
         self.waiting_count = 0
+        self._new_count = 0
         self.written = Written(0, 0, 0, -1)
         self._files = files
         self._waiting: list[ConsumeQueue] = []
@@ -106,10 +110,17 @@ class ConsumeQueues:
         if (waiting := queue.waiting) is None:
             queue.waiting = bytearray(ENTRY.pack(physical_offset, size_bytes, tags_code))
             self._waiting.append(queue)
+            if queue.first_start < 0:
+                self._new_count += 1
         else:
             waiting += ENTRY.pack(physical_offset, size_bytes, tags_code)
         queue.next_offset += 1
         self.waiting_count += 1
+
+    @property
+    def is_write_due(self) -> bool:
+        """Enough is waiting to be written out."""
+        return self.waiting_count >= WAITING_MAX or self._new_count >= NEW_QUEUES_MAX
 
     def write_out(self, reached: Written) -> None:
         """Put all waiting entries into their files.
@@ -131,6 +142,7 @@ class ConsumeQueues:
             self._unsynced_bytes += entry_bytes
             self.waiting_count -= entry_bytes // ENTRY_BYTES
             waiting.pop()
+        self._new_count = 0
         self.written = reached
 
     @property

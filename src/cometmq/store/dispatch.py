@@ -13,7 +13,7 @@ from cometmq.model.flags import TRANSACTION_MASK, SysFlag
 from cometmq.model.properties import KEYS, UNIQ_KEY, property_of, split_keys
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue import FILLER_SIZE, ConsumeQueue
-from cometmq.store.consume_queues import WAITING_MAX, ConsumeQueues, Written
+from cometmq.store.consume_queues import ConsumeQueues, Written
 from cometmq.store.delay_levels import DelayLevels
 from cometmq.store.index_files import IndexFiles
 from cometmq.store.log_scan import LogWalk, Scanned
@@ -77,7 +77,7 @@ class Follower:
                 record.physical_offset,
                 -1,
             )
-            if queues.waiting_count >= WAITING_MAX:
+            if queues.is_write_due:
                 self._write_out(reached)
         self._write_out(reached)
         return walk.position
