@@ -1,13 +1,15 @@
 """What the broker reads out of a sent property text, and how it changes the text before it is stored.
 
-Done by searching, not by parsing and rebuilding: a send spends about a microsecond here. Names are found only where
-a pair starts, and the last of a repeated name counts, exactly as in ``model.properties``.
+One pass over the pairs and no dict of them: a send spends about a microsecond here. Which pairs count is the same as
+in ``model.properties``: the last of a repeated name, and only those with a name and a value.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from cometmq.model.java_hash import java_hash
 from cometmq.model.properties import (
@@ -31,13 +33,14 @@ from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.refusal import Refused
 
 _TIMERS: Final = (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS)
+_READ: Final = frozenset({UNIQ_KEY, TAGS, WAIT, KEYS, DELAY, TRANSACTION_PREPARED, *_TIMERS})
 # Before WAIT is taken out and CLUSTER put in; bounds the work on a text that will be refused anyway.
 _SENT_CHARACTERS_MAX: Final = TEXT_BYTES_MAX + 1024
 _CACHED_TAG_LENGTH_MAX: Final = 128
 _cached_hash = lru_cache(maxsize=8192)(java_hash)
 
 
-class SendProperties(NamedTuple):
+class SendProperties(msgspec.Struct):
     stored: bytes
     """The text to store, UTF-8."""
     tags_code: int
@@ -61,18 +64,12 @@ def prepare(text: str, cluster: str) -> SendProperties:
     Raises:
         Refused: the text is too long or no text, or asks for what this broker cannot do.
     """
-    if len(text) > _SENT_CHARACTERS_MAX:
-        raise _too_long(len(text))
-    is_wait = True
-    if "WAIT\x01" in text:
-        text, value = _without(text, WAIT)
-        is_wait = value != "false"
-    return _finish(text, cluster, is_wait)
+    return _prepare(text, cluster, keeps_wait=False)
 
 
 def prepare_element(text: str, cluster: str) -> SendProperties:
     """The same for one message of a batch, which keeps its WAIT; whether to wait is said by the batch."""
-    return _finish(text, cluster, True)
+    return _prepare(text, cluster, keeps_wait=True)
 
 
 def is_wait(text: str) -> bool:
@@ -80,16 +77,30 @@ def is_wait(text: str) -> bool:
     return "WAIT\x01" not in text or property_of(text, WAIT) != "false"
 
 
-def _finish(text: str, cluster: str, is_wait: bool) -> SendProperties:
-    # Each of these would change when or whether the message is delivered.
-    if "DELAY\x01" in text or "TRAN_MSG\x01" in text or "TIMER_DEL" in text:
-        refuse_special(text)
-    tag = _value(text, TAGS, "TAGS\x01")
-    unique_key = _value(text, UNIQ_KEY, "UNIQ_KEY\x01")
-    user_keys = _value(text, KEYS, "KEYS\x01")
-    keys = [] if unique_key is None else [unique_key]
-    if user_keys is not None:
-        keys += split_keys(user_keys)
+def _prepare(text: str, cluster: str, *, keeps_wait: bool) -> SendProperties:
+    if len(text) > _SENT_CHARACTERS_MAX:
+        raise _too_long(len(text))
+    tags_code = 0
+    is_wait = True
+    unique_key = user_keys = None
+    pairs = text.split(PAIR_SEPARATOR)
+    for pair in pairs:
+        name, _, value = pair.partition(NAME_SEPARATOR)
+        # As in ``parse_properties``: a pair needs a value, and a value holds no separator.
+        if name not in _READ or not value or NAME_SEPARATOR in value:
+            continue
+        if name == UNIQ_KEY:
+            unique_key = value
+        elif name == TAGS:
+            tags_code = _tag_hash(value)
+        elif name == WAIT:
+            is_wait = value != "false"
+        elif name == KEYS:
+            user_keys = value
+        else:
+            refuse_special(text)
+    if not keeps_wait and "WAIT\x01" in text:
+        text = PAIR_SEPARATOR.join([pair for pair in pairs if not pair.startswith("WAIT\x01")])
     if not text or text[-1] == PAIR_SEPARATOR:
         text += cluster
     else:
@@ -100,7 +111,10 @@ def _finish(text: str, cluster: str, is_wait: bool) -> SendProperties:
         raise Refused(ResponseCode.MESSAGE_ILLEGAL, f"properties are no text: {error}") from None
     if len(stored) > TEXT_BYTES_MAX:
         raise _too_long(len(stored))
-    return SendProperties(stored, 0 if tag is None else _tag_hash(tag), keys, is_wait)
+    keys = [] if unique_key is None else [unique_key]
+    if user_keys is not None:
+        keys += split_keys(user_keys)
+    return SendProperties(stored, tags_code, keys, is_wait)
 
 
 def _tag_hash(tag: str) -> int:
@@ -141,36 +155,3 @@ def _is_zero_or_less(text: str) -> bool:
         return int(text) <= 0
     except ValueError:
         return False
-
-
-def _value(text: str, name: str, marker: str) -> str | None:
-    """``property_of`` for the usual case: the name stands once, at the start of a pair."""
-    at = text.find(marker)
-    if at < 0:
-        return None
-    start = at + len(marker)
-    if (at and text[at - 1] != PAIR_SEPARATOR) or text.find(marker, start) >= 0:
-        return property_of(text, name)
-    end = text.find(PAIR_SEPARATOR, start)
-    value = text[start:] if end < 0 else text[start:end]
-    return value if value and NAME_SEPARATOR not in value else None
-
-
-def _without(text: str, name: str) -> tuple[str, str | None]:
-    """The text without any pair of that name, and the value the last of them had."""
-    marker = name + NAME_SEPARATOR
-    value: str | None = None
-    start = 0
-    while (at := text.find(marker, start)) >= 0:
-        if at and text[at - 1] != PAIR_SEPARATOR:
-            start = at + len(marker)
-            continue
-        end = text.find(PAIR_SEPARATOR, at)
-        if end < 0:
-            value = text[at + len(marker) :]
-            text = text[: max(at - 1, 0)]
-            break
-        value = text[at + len(marker) : end]
-        text = text[:at] + text[end + 1 :]
-        start = at
-    return text, value

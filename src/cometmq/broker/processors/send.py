@@ -111,7 +111,8 @@ class SendProcessor:
     ) -> Command | None:
         try:
             target = self._admit(connection, header)
-            stored_text, tags_code, keys, waits = prepare(header.properties, self._cluster)
+            properties = prepare(header.properties, self._cluster)
+            waits = properties.is_wait
             is_held = waits and self._is_sync_flush and not command.flag & FLAG_ONEWAY
             if is_held:
                 self._check_overload()
@@ -125,9 +126,9 @@ class SendProcessor:
                         topic=header.topic,
                         queue_id=queue_id,
                         body=bytes(command.body),  # no copy: what came off the wire is bytes
-                        properties=stored_text,
-                        tags_code=tags_code,
-                        keys=keys,
+                        properties=properties.stored,
+                        tags_code=properties.tags_code,
+                        keys=properties.keys,
                         flag=header.flag,
                         sys_flag=header.sys_flag & ~_HOST_BITS,
                         born_timestamp=header.born_timestamp,
@@ -230,15 +231,15 @@ class SendProcessor:
                 raise Refused(
                     ResponseCode.MESSAGE_ILLEGAL, "properties of a batch element are not UTF-8"
                 ) from None
-            stored_text, tags_code, keys, _ = prepare_element(text, self._cluster)
+            properties = prepare_element(text, self._cluster)
             messages.append(
                 NewMessage(
                     topic=header.topic,
                     queue_id=queue_id,
                     body=element.body,
-                    properties=stored_text,
-                    tags_code=tags_code,
-                    keys=keys,
+                    properties=properties.stored,
+                    tags_code=properties.tags_code,
+                    keys=properties.keys,
                     flag=element.flag,
                     sys_flag=header.sys_flag & ~_HOST_BITS,
                     born_timestamp=header.born_timestamp,
