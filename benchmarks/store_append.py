@@ -1,6 +1,6 @@
 """What a put and a get cost: 1 KB bodies with a unique key, one more key and a tag.
 
-    python benchmarks/store_append.py [--messages N] [--queues N] [--directory DIR] [--profile]
+python benchmarks/store_append.py [--messages N] [--queues N] [--directory DIR] [--profile]
 """
 
 from __future__ import annotations

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import signal
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +15,7 @@ from cometmq.base.errors import CometError, ConfigError
 from cometmq.base.settings import parse_properties, render, render_properties, value_of
 from cometmq.broker.config import BrokerConfig, broker_rows, config_text, load_broker_config
 from cometmq.broker.server import Broker
+from cometmq.remoting import event_loop
 
 IMPORTANT: Final = (
     "namesrvAddr",
@@ -103,7 +102,7 @@ def main(
             logging.getLogger("cometmq.broker").warning(
                 "settings without effect here keys=%s", ",".join(without_effect)
             )
-        _run(_serve(config, config_file, ignored))
+        event_loop.run(_serve(config, config_file, ignored))
     except (CometError, OSError) as error:
         raise click.ClickException(str(error)) from None
 
@@ -122,20 +121,8 @@ def _important(config: BrokerConfig) -> str:
     return render_properties({key: render(value_of(config, known[key])) for key in IMPORTANT})
 
 
-def _run(serving: Coroutine[None, None, None]) -> None:
-    try:
-        import uvloop
-    except ImportError:
-        asyncio.run(serving)
-    else:
-        uvloop.run(serving)
-
-
 async def _serve(config: BrokerConfig, config_file: str | None, ignored: Mapping[str, str]) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    stop = event_loop.end_signal()
     path = str(Path(config_file).absolute()) if config_file else None  # noqa: ASYNC240
     broker = Broker(config, config_path=path, ignored=ignored)
     await broker.start()

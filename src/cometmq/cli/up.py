@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import sys
-from collections.abc import Coroutine, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import click
 
 from cometmq.base import logs
 from cometmq.base.errors import CometError, ConfigError
+from cometmq.remoting import event_loop
 from cometmq.standalone import Standalone
 
 
@@ -34,17 +32,14 @@ def run(
             bind_address=bind_address,
             broker_settings=_pairs(settings),
         )
-        _run_loop(_serve(servers, data_directory))
+        event_loop.run(_serve(servers, data_directory))
     except (CometError, OSError) as error:
         print(f"cometmq up: {error}", file=sys.stderr)
         raise SystemExit(1) from None
 
 
 async def _serve(servers: Standalone, data_directory: str) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    stop = event_loop.end_signal()
     async with servers:
         click.echo(f"name server  {servers.name_server_address}   (give this to clients)")
         click.echo(f"broker       {servers.broker_address}")
@@ -62,12 +57,3 @@ def _pairs(settings: Sequence[str]) -> dict[str, str]:
             raise ConfigError(f"--set takes KEY=VALUE, not {text!r}")
         pairs[key.strip()] = value.strip()
     return pairs
-
-
-def _run_loop(main: Coroutine[Any, Any, None]) -> None:
-    try:
-        import uvloop
-    except ImportError:
-        asyncio.run(main)
-    else:
-        uvloop.run(main)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import signal
 from pathlib import Path
 
 import click
@@ -15,6 +13,7 @@ from cometmq.base.errors import CometError, ConfigError
 from cometmq.base.settings import parse_properties, render_properties
 from cometmq.namesrv.config import NamesrvConfig, load_namesrv_config, texts
 from cometmq.namesrv.server import NameServer
+from cometmq.remoting import event_loop
 
 _KV_PATH = "~/namesrv/kvConfig.json"
 
@@ -64,7 +63,7 @@ def main(
             logging.getLogger("cometmq.namesrv").warning(
                 "settings without effect here keys=%s", ",".join(without_effect)
             )
-        _run(config, config_file)
+        event_loop.run(_serve(config, config_file))
     except (CometError, OSError) as error:
         raise click.ClickException(str(error)) from None
 
@@ -84,21 +83,8 @@ def _load(config_file: str | None) -> tuple[NamesrvConfig, list[str]]:
     return load_namesrv_config(values)
 
 
-def _run(config: NamesrvConfig, config_file: str | None) -> None:
-    serving = _serve(config, config_file)
-    try:
-        import uvloop
-    except ImportError:
-        asyncio.run(serving)
-    else:
-        uvloop.run(serving)
-
-
 async def _serve(config: NamesrvConfig, config_file: str | None) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    stop = event_loop.end_signal()
     server = NameServer(config)
     await server.start()
     try:

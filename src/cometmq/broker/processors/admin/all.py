@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from cometmq.store.message_store import MessageStore
-
 from cometmq.base.ports import Clock, Files
 from cometmq.broker.client_registry import ClientRegistry
 from cometmq.broker.flow_control import FlowControl
@@ -25,6 +23,7 @@ from cometmq.broker.request_modes import RequestModes
 from cometmq.broker.runtime_info import RuntimeInfo
 from cometmq.broker.stats import BrokerStats
 from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.groups import GroupTable
 from cometmq.store.meta.offsets import OffsetTable
 from cometmq.store.meta.topics import TopicTable
