@@ -1,0 +1,143 @@
+"""The threads of the store: they sync what they promise, wake up for whoever waits, and end with it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cometmq.base.errors import DiskFull
+from cometmq.base.ports import File
+from cometmq.base.system import SystemFiles
+from cometmq.store.config import SYNC_FLUSH
+from cometmq.store.next_file import NextFile
+from cometmq.store.put import NewMessage
+from cometmq.testing.fake_clock import FakeClock
+from cometmq.testing.faulty_files import FaultyFiles
+
+Lab = Any
+Make = Callable[..., NewMessage]
+
+
+def test_a_waiting_send_is_released_by_a_sync_long_before_the_interval(
+    lab: Lab, message: Make
+) -> None:
+    lab.change(flush={"disk_type": SYNC_FLUSH, "log_interval_ms": 3_600_000})
+    store = lab.open()
+    store.start()
+    released = threading.Event()
+    stored = store.put(message())
+    store.watermarks.flushed.when(stored.end_offset, lambda _: released.set())
+    assert released.wait(10)
+    assert store.watermarks.flushed.value >= stored.end_offset
+
+
+def test_one_sync_releases_everything_appended_before_it(lab: Lab, message: Make) -> None:
+    store = lab.open()
+    answers: list[bool] = []
+    for _ in range(5):
+        stored = store.put(message())
+        store.watermarks.flushed.when(stored.end_offset, answers.append)
+    assert answers == []
+    store.flush()
+    assert answers == [True] * 5
+    assert store.flush_behind_bytes == store.dispatch_behind_bytes == 0
+
+
+def test_what_is_appended_during_a_sync_is_not_promised_by_it(
+    lab: Lab, message: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = lab.open()
+    first = store.put(message())
+    log = store._log
+    sync_range = log.sync_range
+
+    def append_meanwhile(start: int, end: int) -> None:
+        sync_range(start, end)
+        store.put(message())
+
+    monkeypatch.setattr(log, "sync_range", append_meanwhile)
+    store.flush()
+    assert store.watermarks.flushed.value == first.end_offset < store.max_physical
+
+
+def test_close_ends_every_thread(lab: Lab, message: Make) -> None:
+    before = set(threading.enumerate())
+    store = lab.open()
+    store.start()
+    for _ in range(20):
+        store.put(message(b"x" * 1000))
+    store.close()
+    assert set(threading.enumerate()) == before
+
+
+def test_a_clean_stop_leaves_no_file_that_was_made_ahead(lab: Lab, message: Make) -> None:
+    store = lab.open()
+    store.start()
+    for _ in range(3):
+        store.put(message(b"x" * 1000))
+    store.close()
+    assert [path.name for path in (lab.root / "commitlog").iterdir()] == [f"{0:020d}"]
+
+
+def test_the_checkpoint_follows_what_was_synced(lab: Lab, message: Make) -> None:
+    store = lab.open()
+    store.put(message())
+    lab.clock.ms += 7
+    stored = store.put(message())
+    assert store._checkpoint.marks.flushed_offset == 0
+    store.flush()
+    marks = store._checkpoint.marks
+    assert marks.flushed_offset == marks.dispatched_offset == stored.end_offset
+    assert marks.physical_ms == marks.logical_ms == lab.clock.ms
+    assert marks.last_dispatched_record == stored.physical_offset
+
+
+class SlowFiles(SystemFiles):
+    """Makes files only when let go."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+
+    def create(self, path: str, size_bytes: int, **how: Any) -> File:
+        assert self.go.wait(10)
+        return super().create(path, size_bytes, **how)
+
+
+def test_a_file_made_ahead_is_taken_over(tmp_path: Any) -> None:
+    files = SlowFiles()
+    following = NextFile(files, 4096, FakeClock())
+    path = str(tmp_path / "next")
+    following.ahead(path)
+    following.ahead(path)
+    files.go.set()
+    taken = following.take(path)
+    assert taken.path == path
+    taken.close()
+    following.discard()
+    assert files.exists(path)
+
+
+def test_a_file_nobody_takes_is_removed(tmp_path: Any) -> None:
+    files = SystemFiles()
+    following = NextFile(files, 4096, FakeClock())
+    path = str(tmp_path / "next")
+    following.ahead(path)
+    following.discard()
+    assert not files.exists(path)
+
+
+def test_a_full_disk_is_tried_again_after_a_pause() -> None:
+    clock = FakeClock()
+    files = FaultyFiles(clock, total_bytes=1 << 20)
+    files.set_free(0)
+    following = NextFile(files, 8192, clock)
+    with pytest.raises(DiskFull):
+        following.take("/next")
+    files.set_free(1 << 20)
+    with pytest.raises(DiskFull):
+        following.take("/next")
+    clock.advance(1.0)
+    assert following.take("/next").size_bytes == 8192
