@@ -1,4 +1,6 @@
-"""``make bench``: every benchmark of this directory, one after the other.
+"""``make bench``: every benchmark of this directory, one after the other, then CometMQ beside RocketMQ.
+
+    python benchmarks/run.py [--quick ...]      flags go to the comparison: `python -m benchmarks.compare --help`
 
 Each also runs alone; its first docstring line says what it measures. Compare figures of one run only: they are taken
 on whatever machine this is.
@@ -18,6 +20,9 @@ def main() -> None:
             continue
         print(f"\n== {script.stem}", flush=True)
         subprocess.run([sys.executable, script], check=True)
+    print("\n== compare", flush=True)
+    comparison = [sys.executable, "-m", "benchmarks.compare", *sys.argv[1:]]
+    sys.exit(subprocess.run(comparison, cwd=here.parent.parent, check=False).returncode)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ from typing import Any
 from benchmarks.compare import picture, report
 from benchmarks.compare.cases import OURS, RIVAL, SYSTEMS, all_cases, chosen
 from benchmarks.compare.load import LoadProgram, NoCompiler, build
-from benchmarks.compare.rounds import Outcome, Plan, Runner
+from benchmarks.compare.outcome import Outcome, Plan
+from benchmarks.compare.rounds import Runner
 from benchmarks.compare.systems import commands_of
 from tests.interop.java import MissingComponent
 

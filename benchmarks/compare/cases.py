@@ -44,6 +44,7 @@ class Metric:
     """A figure of the load program's result, such as ``receive_us.p99``, and how the table calls it."""
 
     path: str
+    key: str = ""
     label: str = ""
     unit: str = "messages/s"
     lower_is_better: bool = False
@@ -57,10 +58,10 @@ class Metric:
 
 THROUGHPUT = (Metric("per_second"),)
 LATENCY = (
-    Metric("receive_us.p50", "p50", "us", lower_is_better=True),
-    Metric("receive_us.p99", "p99", "us", lower_is_better=True),
-    Metric("receive_us.p999", "p99.9", "us", lower_is_better=True),
-    Metric("reply_us.p99", "send to reply, p99", "us", lower_is_better=True),
+    Metric("receive_us.p50", "p50", "send to receive, p50,", "us", lower_is_better=True),
+    Metric("receive_us.p99", "p99", "send to receive, p99,", "us", lower_is_better=True),
+    Metric("receive_us.p999", "p99.9", "send to receive, p99.9,", "us", lower_is_better=True),
+    Metric("reply_us.p99", "reply p99", "send to reply, p99,", "us", lower_is_better=True),
 )
 
 
@@ -77,8 +78,11 @@ class Case:
     pace: Pace | None = None
     is_quick: bool = False
 
-    def row_of(self, metric: Metric) -> str:
-        return f"{self.name} {metric.label}".rstrip()
+    def row_name(self, metric: Metric) -> str:
+        return f"{self.name} {metric.key}".rstrip()
+
+    def row_title(self, metric: Metric) -> str:
+        return f"{metric.label} {self.title}".lstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +178,7 @@ def _latencies() -> list[Case]:
     return [
         Case(
             name=f"latency-{name}",
-            title=f"send to receive at {pace.value}",
+            title=f"at {pace.value}",
             mode="latency",
             arguments=_flags(body=1024, connections=4, queues=4, receivers=4),
             metrics=LATENCY,

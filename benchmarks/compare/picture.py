@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from benchmarks.compare.cases import RIVAL
-from benchmarks.compare.rounds import Row
+from benchmarks.compare.outcome import Row
 
 COLOURS = ("#c2410c", "#475569", "#94a3b8", "#0f766e")
 LABEL_WIDTH = 400
@@ -14,7 +14,7 @@ UNIT_WIDTH = 150  # one time the reference
 RATIO_MAX = 3.2
 BAR_HEIGHT = 11
 ROW_GAP = 9
-VALUE_WIDTH = 110
+VALUE_WIDTH = 150
 TOP = 66
 
 
@@ -36,15 +36,13 @@ def svg(rows: Iterable[Row], systems: Sequence[str]) -> str:
         parts += _group(row, systems, reference, y)
         y += BAR_HEIGHT * len(systems) + ROW_GAP
     line = LABEL_WIDTH + UNIT_WIDTH
-    parts.append(
-        f'<line x1="{line}" y1="{TOP}" x2="{line}" y2="{y}" stroke="#0f172a" stroke-dasharray="3 3"/>'
-    )
     head = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{y + 12}" '
         f'viewBox="0 0 {width} {y + 12}" font-family="sans-serif" font-size="12">',
         f'<rect width="{width}" height="{y + 12}" fill="#ffffff"/>',
         _text(12, 22, f"Relative to {reference} (dashed line = 1.0)", weight="bold"),
         *_legend(systems),
+        f'<line x1="{line}" y1="{TOP}" x2="{line}" y2="{y}" stroke="#94a3b8" stroke-dasharray="3 3"/>',
     ]
     return "\n".join([*head, *parts, "</svg>\n"])
 
@@ -65,6 +63,8 @@ def _group(row: Row, systems: Sequence[str], reference: str, y: int) -> list[str
             f'fill="{COLOURS[number % len(COLOURS)]}"/>'
         )
         label = f"{value:,.0f} {row.unit}" if value >= 10 else f"{value:.2f} {row.unit}"
+        if value / base > RATIO_MAX:
+            label += f" (cut: {value / base:.1f} x)"
         parts.append(_text(LABEL_WIDTH + length + 4, top + 9, label, size=9))
     return parts
 

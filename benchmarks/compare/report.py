@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.compare.cases import GOALS, OURS, RIVAL, Goal
-from benchmarks.compare.rounds import Outcome, Plan, Row
+from benchmarks.compare.outcome import Outcome, Plan, Row
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,48 @@
+"""What was planned and what came of it, as plain values: rounds fill them, the report reads them."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.compare.cases import Case
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How long and how often."""
+
+    systems: Sequence[str]
+    cases: Sequence[Case]
+    rounds: int
+    seconds: float
+    warm_seconds: float
+
+
+@dataclass(slots=True)
+class Row:
+    """One line of the table: the figures of every round, by system."""
+
+    name: str
+    title: str
+    unit: str
+    lower_is_better: bool
+    values: dict[str, list[float]] = field(default_factory=dict)
+
+    def median(self, system: str) -> float | None:
+        values = self.values.get(system)
+        return statistics.median(values) if values else None
+
+
+@dataclass
+class Outcome:
+    """Everything that was measured."""
+
+    rows: dict[str, Row] = field(default_factory=dict)
+    details: list[dict[str, Any]] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    def add(self, system: str, value: float, row: Row) -> None:
+        self.rows.setdefault(row.name, row).values.setdefault(system, []).append(value)

@@ -1,0 +1,103 @@
+"""What the comparison makes of its figures: choice of cases, medians, goals, table and picture."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+from benchmarks.compare import picture, report
+from benchmarks.compare.cases import (
+    GOALS,
+    OURS,
+    PEAK_CASE,
+    RIVAL,
+    SYSTEMS,
+    Goal,
+    Metric,
+    all_cases,
+    chosen,
+)
+from benchmarks.compare.outcome import Outcome, Plan, Row
+
+
+def outcome_of(figures: dict[str, tuple[float, float]], *, lower_is_better: bool) -> Outcome:
+    outcome = Outcome()
+    for name, (ours, theirs) in figures.items():
+        for value in (ours * 0.5, ours, ours * 9):
+            outcome.add(OURS, value, Row(name, name, "x", lower_is_better))
+        outcome.add(RIVAL, theirs, Row(name, name, "x", lower_is_better))
+    return outcome
+
+
+def test_goals_name_rows_that_exist() -> None:
+    rows = {case.row_name(metric) for case in all_cases() for metric in case.metrics}
+    assert {goal.row for goal in GOALS} <= rows
+    assert {goal.against_row for goal in GOALS if goal.against_row} <= rows
+    assert PEAK_CASE in {case.name for case in all_cases()}
+
+
+def test_case_names_are_unique() -> None:
+    names = [case.name for case in all_cases()]
+    assert len(names) == len(set(names))
+
+
+def test_a_pattern_chooses_cases_and_a_paced_case_brings_its_peak() -> None:
+    assert [case.name for case in chosen(all_cases(), ["pull-1k-*"], quick=True)] == [
+        "pull-1k-1",
+        "pull-1k-8",
+    ]
+    names = [case.name for case in chosen(all_cases(), ["latency-half"], quick=False)]
+    assert names == [PEAK_CASE, "latency-half"]
+    assert 0 < len(chosen(all_cases(), [], quick=True)) < len(all_cases())
+
+
+def test_a_metric_is_found_by_its_path() -> None:
+    assert Metric("receive_us.p99").of({"receive_us": {"p99": 7}}) == 7.0
+
+
+@pytest.mark.parametrize(
+    ("ours", "lower_is_better", "is_met"),
+    [(50.0, False, True), (49.0, False, False), (50.0, True, True), (51.0, True, False)],
+)
+def test_a_goal_is_judged_by_medians(ours: float, lower_is_better: bool, is_met: bool) -> None:
+    outcome = outcome_of({"a": (ours, 100.0)}, lower_is_better=lower_is_better)
+    (verdict,) = report.judge(outcome, [Goal(row="a", ratio=0.5)])
+    assert verdict.is_met is is_met
+
+
+def test_a_goal_may_compare_two_rows_of_our_own() -> None:
+    outcome = outcome_of({"a": (70.0, 1.0), "b": (100.0, 1.0)}, lower_is_better=False)
+    (verdict,) = report.judge(outcome, [Goal(row="a", ratio=0.8, against_row="b")])
+    assert (verdict.ratio, verdict.is_met) == (0.7, False)
+
+
+def test_a_goal_without_figures_has_no_verdict() -> None:
+    assert report.judge(Outcome(), [Goal(row="a", ratio=0.5)]) == []
+
+
+def test_the_table_has_medians_ratios_and_gaps() -> None:
+    outcome = outcome_of({"pull-1k-1": (150.0, 100.0)}, lower_is_better=False)
+    line = report.table(outcome, SYSTEMS).splitlines()[2]
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert cells == ["pull-1k-1", "x", "150", "100", "-", "1.50", "-", "≥ 1.5: met"]
+
+
+def test_the_kept_file_is_json_and_holds_every_round() -> None:
+    outcome = outcome_of({"a": (2.0, 1.0)}, lower_is_better=False)
+    plan = Plan(systems=SYSTEMS, cases=[], rounds=3, seconds=1, warm_seconds=1)
+    kept = json.loads(json.dumps(report.as_json(outcome, plan, {})))
+    assert kept["rows"]["a"]["values"][OURS] == [1.0, 2.0, 18.0]
+    assert kept["rows"]["a"]["medians"] == {OURS: 2.0, RIVAL: 1.0}
+
+
+def test_the_picture_is_well_formed_and_as_long_as_the_ratio() -> None:
+    outcome = outcome_of({"a < b": (30.0, 20.0)}, lower_is_better=True)
+    root = ElementTree.fromstring(picture.svg(outcome.rows.values(), [OURS, RIVAL]))
+    bars = [
+        float(rect.get("width", 0))
+        for rect in root.findall("{*}rect")
+        if rect.get("x") == str(picture.LABEL_WIDTH)
+    ]
+    assert bars == [1.5 * picture.UNIT_WIDTH, picture.UNIT_WIDTH]
+    assert "a < b" in [text.text for text in root.findall("{*}text")]
