@@ -73,7 +73,7 @@ def registration(broker_id: int = 0, address: str = "10.0.0.1:10911", count: int
 
 async def until(is_true: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
-        while not is_true():  # noqa: ASYNC110 - the server has no event for a test to wait for
+        while not is_true():
             await asyncio.sleep(0.005)
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from cometmq.store.message_store import MessageStore
-
 from cometmq.base.ports import Clock, Files
 from cometmq.broker.flow_control import FlowControl
 from cometmq.broker.live_config import LiveConfig
 from cometmq.broker.stats import BrokerStats
 from cometmq.protocol.command import VERSION
+from cometmq.store.message_store import MessageStore
 
 VERSION_TEXT: Final = "V4_9_8"
 

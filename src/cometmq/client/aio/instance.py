@@ -8,10 +8,6 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from cometmq.protocol.bodies.route import decode_route
-from cometmq.protocol.reply_errors import error_for
-from cometmq.remoting.client import RemotingClient
-
 from cometmq.base.errors import RemotingError, UsageError
 from cometmq.base.ports import Clock
 from cometmq.base.system import SystemClock
@@ -21,8 +17,11 @@ from cometmq.model.ids import MASTER_ID
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.names import AUTO_CREATE_TOPIC
 from cometmq.model.route import TopicRoute
+from cometmq.protocol.bodies.route import decode_route
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
+from cometmq.protocol.reply_errors import error_for
+from cometmq.remoting.client import RemotingClient
 
 ROUTE_SECONDS_MAX = 30.0
 """How long a route is believed before it is asked for again."""

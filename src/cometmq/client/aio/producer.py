@@ -11,8 +11,6 @@ from enum import StrEnum
 from types import TracebackType
 from typing import Self
 
-from cometmq.protocol.reply_errors import error_for
-
 from cometmq.base.errors import CallTimedOut, CometError, UsageError
 from cometmq.base.ports import Clock
 from cometmq.client.aio.instance import ClientInstance
@@ -30,6 +28,7 @@ from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.fields import decode_fields, encode_fields
 from cometmq.protocol.headers.send import SendMessageHeaderV2, SendMessageReply
+from cometmq.protocol.reply_errors import error_for
 
 BODY_BYTES_MAX = 4 * 1024 * 1024
 COMPRESS_FROM_BYTES = 4096

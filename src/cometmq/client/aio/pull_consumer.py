@@ -8,8 +8,6 @@ from enum import StrEnum
 from types import TracebackType
 from typing import Self
 
-from cometmq.protocol.reply_errors import error_for
-
 from cometmq.base.errors import UsageError
 from cometmq.client.aio.instance import ClientInstance
 from cometmq.client.core.publish_queues import subscribe_queues
@@ -33,6 +31,7 @@ from cometmq.protocol.headers.offsets import (
 )
 from cometmq.protocol.headers.pull import PullMessageHeader, PullMessageReply
 from cometmq.protocol.headers.query import QueryMessageHeader, ViewMessageHeader
+from cometmq.protocol.reply_errors import error_for
 
 CALL_SECONDS = 3.0
 
