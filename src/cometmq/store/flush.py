@@ -157,15 +157,22 @@ class QueueFlusher(_Worker):
         self._config = config
         self._clock = clock
         self._flushed_at = clock.monotonic()
+        self._is_due = False
         self.has_failed = False
 
     def apply(self, config: FlushConfig) -> None:
         self._config = config
 
+    def flush_soon(self) -> None:
+        """Flush with the next round, however little there is to flush, and start that round now."""
+        self._is_due = True
+        self.wake()
+
     def flush(self) -> None:
         """Sync queues and index as far as they are written out, then say so in the checkpoint."""
         if self.has_failed:
             return
+        self._is_due = False
         marks = self._checkpoint.marks
         # The flushed offset is read after its time, so that the time never promises more.
         marks.physical_ms = max(marks.physical_ms, self._log_flusher.flushed_timestamp)
@@ -192,7 +199,8 @@ class QueueFlusher(_Worker):
     def _round(self) -> bool:
         idle_ms = (self._clock.monotonic() - self._flushed_at) * 1000
         if (
-            self._queues.unsynced_bytes >= self._config.queue_least_pages * PAGE_BYTES
+            self._is_due
+            or self._queues.unsynced_bytes >= self._config.queue_least_pages * PAGE_BYTES
             or idle_ms >= self._config.queue_thorough_interval_ms
         ):
             self.flush()

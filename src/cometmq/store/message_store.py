@@ -130,6 +130,8 @@ class MessageStore:
         self.watermarks.flushed.on_wait(self._log_flusher.wake)
         self._log_flusher.start()
         self._queue_flusher.start()
+        # What recovery rebuilt is soon vouched for: a process that is killed again and again makes progress.
+        self._queue_flusher.flush_soon()
         self._housekeeping.in_background = True
 
     def flush(self) -> None:
