@@ -100,6 +100,22 @@ def test_busy_replies_are_counted_apart_when_allowed(program: LoadProgram) -> No
     assert (result["messages"], result["busy"]) == (0, 20)
 
 
+@pytest.mark.parametrize("change", [{"code": 0}, {"code": 19}, {"code": 21}])
+def test_a_pull_that_brings_no_message_is_an_error(
+    program: LoadProgram, change: dict[str, Any]
+) -> None:
+    fields = {"offset": "64", "nextBeginOffset": "32", "minOffset": "0", "maxOffset": "64"}
+
+    def answer(request: dict[str, Any]) -> dict[str, Any]:
+        return right(request) | {"extFields": fields} | (change if request["code"] == 11 else {})
+
+    peer = Peer(answer)
+    flags = ("--address", peer.address, "--connections", "1", "--queues", "1")
+    with pytest.raises(LoadFailed, match="exit code 1"):
+        program.run("pull", flags, seconds=5)
+    peer.close()
+
+
 def test_a_refused_topic_ends_the_run(program: LoadProgram) -> None:
     peer = Peer(lambda request: right(request) | {"code": 1})
     with pytest.raises(LoadFailed, match="preparing request was answered"):
