@@ -57,16 +57,20 @@ class Housekeeping:
     def watch_disk(self) -> None:
         self._retention.watch_disk(self._used_ratio())
 
-    def run(self, flushed_offset: int) -> None:
-        """One round of retention."""
+    def run(self, durable_offset: int) -> None:
+        """One round of retention.
+
+        Args:
+            durable_offset: log and queue entries below it are on disk. A file above it stays: without it, a queue
+                that loses its unsynced entries could not be rebuilt, and would give its offsets away again.
+        """
         if self._remover.is_busy:
             return
         log_files = self._log.row.files
         modified_ms = [self._files.modified_ms(one.path) for one in log_files]
         deletion = self._retention.plan(modified_ms, self._used_ratio())
         count = deletion.count
-        # A file that is not flushed is not old, whatever its time says, and the flusher may be at it.
-        while count and log_files[count - 1].start + self._log.file_bytes > flushed_offset:
+        while count and log_files[count - 1].start + self._log.file_bytes > durable_offset:
             count -= 1
         if count:
             logger.info("log files expire count=%d reason=%s", count, deletion.reason)

@@ -300,7 +300,8 @@ class MessageStore:
 
     def maintain(self) -> None:
         """Retention, disk check, writing what waits. To be called every ten seconds or so."""
-        self._housekeeping.run(self.watermarks.flushed.value)
+        dispatched_offset = self._checkpoint.marks.dispatched_offset
+        self._housekeeping.run(min(self.watermarks.flushed.value, dispatched_offset))
         self._watch_disk()
         try:
             self._appender.write_out()
