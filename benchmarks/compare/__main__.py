@@ -116,6 +116,8 @@ def _check_disk(plan: Plan, scratch: Path) -> None:
 
 def _publish(outcome: Outcome, plan: Plan, limits: dict[str, Any], name: str) -> None:
     print(f"\n{report.table(outcome, plan.systems)}\n")
+    for note in outcome.busy_notes():
+        print(f"BUSY {note}")
     for failure in outcome.failures:
         print(f"FAILED {failure}")
     RESULTS.mkdir(exist_ok=True)

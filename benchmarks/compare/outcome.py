@@ -46,3 +46,12 @@ class Outcome:
 
     def add(self, system: str, value: float, row: Row) -> None:
         self.rows.setdefault(row.name, row).values.setdefault(system, []).append(value)
+
+    def busy_notes(self) -> list[str]:
+        """Rounds in which a broker refused sends as "busy": their figure alone would flatter it."""
+        return [
+            f"{detail['system']}, {detail['case']}: {detail['busy']:,} requests refused as busy, "
+            f"{detail['requests']:,} served"
+            for detail in self.details
+            if detail["busy"]
+        ]

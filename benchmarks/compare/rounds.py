@@ -126,7 +126,8 @@ class Runner:
             row = Row(name, title, metric.unit, metric.lower_is_better)
             self.outcome.add(system.name, metric.of(result), row)
         figures = ", ".join(f"{metric.of(result):,.0f} {metric.unit}" for metric in case.metrics)
-        self._say(f"  {case.name:16} {system.name:15} {figures}")
+        busy = f", {result['busy']:,} refused as busy" if result["busy"] else ""
+        self._say(f"  {case.name:16} {system.name:15} {figures}{busy}")
 
     def _load(
         self, system: System, mode: str, arguments: Sequence[str], seconds: float

@@ -76,6 +76,13 @@ def test_a_goal_without_figures_has_no_verdict() -> None:
     assert report.judge(Outcome(), [Goal(row="a", ratio=0.5)]) == []
 
 
+def test_refusals_as_busy_are_told_beside_the_figures() -> None:
+    outcome = Outcome()
+    calm = {"case": "a", "system": OURS, "busy": 0, "requests": 9}
+    outcome.details += [calm, calm | {"case": "b", "busy": 1200}]
+    assert outcome.busy_notes() == ["cometmq, b: 1,200 requests refused as busy, 9 served"]
+
+
 def test_the_table_has_medians_ratios_and_gaps() -> None:
     outcome = outcome_of({"pull-1k-1": (150.0, 100.0)}, lower_is_better=False)
     line = report.table(outcome, SYSTEMS).splitlines()[2]
