@@ -185,8 +185,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(hours=st.sampled_from([0, 1, 40, 80]))
     def maintain(self, hours: int) -> None:
         self.clock.advance(hours * 3600)
-        self.do(self.store.maintain)
-        self.note_deletion()
+        self.do(self.maintain_store)
 
     @rule(milliseconds=st.integers(0, 5000))
     def let_time_pass(self, milliseconds: int) -> None:
@@ -242,8 +241,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule()
     def find_space(self) -> None:
         self.make_space()
-        self.do(self.store.maintain)
-        self.note_deletion()
+        self.do(self.maintain_store)
 
     @rule(message=messages)
     def fail_a_sync_and_lose_power(self, message: NewMessage) -> None:
@@ -458,6 +456,12 @@ class StoreMachine(RuleBasedStateMachine):
     def is_there(self, row: Kept) -> bool:
         found = self.store.record_at(row.stored.physical_offset)
         return found is not None and bytes(found) == row.raw
+
+    def maintain_store(self) -> None:
+        try:
+            self.store.maintain()
+        finally:
+            self.note_deletion()
 
     def note_deletion(self) -> None:
         start = self.store.min_physical

@@ -87,6 +87,8 @@ class Checkpoint:
         self._files = files
         self._file: File | None = None
         self.marks = Marks()
+        self.kept_offset = -1
+        """The dispatched offset that is certainly in the file after a power loss."""
 
     def load(self) -> bool:
         """Read the marks; False when there is no checkpoint. Raises CorruptFile for a wrong length."""
@@ -122,8 +124,9 @@ class Checkpoint:
         self._file.write_at(0, times)
         if sync:
             self._file.sync()
-        if sync and is_new:
-            self._files.sync_directory(self._path.rpartition("/")[0])
+            if is_new:
+                self._files.sync_directory(self._path.rpartition("/")[0])
+            self.kept_offset = self.marks.dispatched_offset
 
     def close(self) -> None:
         if self._file is not None:

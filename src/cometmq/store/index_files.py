@@ -51,12 +51,20 @@ class IndexFiles:
         self.safe_until_ms = 0
         """Store time up to which full files are durable: what belongs into the checkpoint."""
 
-    def load(self, safe_until_ms: int | None, *, was_killed: bool = False) -> None:
+    def load(
+        self,
+        safe_until_ms: int | None,
+        *,
+        safe_record: int | None = None,
+        was_killed: bool = False,
+    ) -> None:
         """Open what is there.
 
         Args:
             safe_until_ms: after a stop that may have lost writes, the checkpoint's index time: files that end later
                 are dropped, with all that come after them. None when nothing was lost.
+            safe_record: the last record known to be indexed durably, where the checkpoint says so: files that end
+                behind it are dropped, too. Many records may share a millisecond.
             was_killed: the process ended in the middle of something, but what it wrote is there.
 
         Raises:
@@ -68,7 +76,9 @@ class IndexFiles:
                 path = f"{self._directory}/{name}"
                 raise CorruptFile(path, "not a name of an index file", "Move it elsewhere.")
         for position, name in enumerate(names):
-            index_file = self._open(f"{self._directory}/{name}", safe_until_ms, was_killed)
+            index_file = self._open(
+                f"{self._directory}/{name}", safe_until_ms, safe_record, was_killed
+            )
             if index_file is None:
                 self._remove_named(names[position:], reason="unclean-stop")
                 break
@@ -286,9 +296,13 @@ class IndexFiles:
         # The newest first: a crash in between leaves no gap in the row.
         for name in reversed(names):
             self._files.remove(f"{self._directory}/{name}")
+        # Their names may be taken again, and must not lead to the old files after a power loss.
+        self._files.sync_directory(self._directory)
         logger.info("index files dropped count=%d first=%s reason=%s", len(names), names[0], reason)
 
-    def _open(self, path: str, safe_until_ms: int | None, was_killed: bool) -> IndexFile | None:
+    def _open(
+        self, path: str, safe_until_ms: int | None, safe_record: int | None, was_killed: bool
+    ) -> IndexFile | None:
         """The file, or None if it is not to be trusted after an unclean stop."""
         index_file: IndexFile | None = None
         try:
@@ -300,15 +314,21 @@ class IndexFiles:
                 index_file.close()
             # A crash may leave a file without its length or with half a header. A whole file of a wrong
             # length is something else: another configuration, or not ours.
-            whole = file_bytes(self._slot_count, self._entry_count)
+            size_bytes = self._files.size(path)
+            is_whole = size_bytes == file_bytes(self._slot_count, self._entry_count)
             is_unclean = was_killed or safe_until_ms is not None
-            if is_unclean and self._files.size(path) in (0, whole):
+            if size_bytes == 0 or (is_unclean and is_whole):
                 return None
             raise
+        if safe_until_ms is None:
+            return index_file
         # The checkpoint vouches for full files. One with room left may have begun in the very millisecond that
         # the last full one ended in, and has had writes since.
-        is_vouched_for = index_file.room <= 0 and index_file.end_ms <= (safe_until_ms or 0)
-        if safe_until_ms is not None and not is_vouched_for:
+        if (
+            index_file.room > 0
+            or index_file.end_ms > safe_until_ms
+            or (safe_record is not None and index_file.end_offset > safe_record)
+        ):
             index_file.close()
             return None
         return index_file

@@ -300,7 +300,8 @@ class MessageStore:
 
     def maintain(self) -> None:
         """Retention, disk check, writing what waits. To be called every ten seconds or so."""
-        dispatched_offset = self._checkpoint.marks.dispatched_offset
+        # Not what the flusher is about to promise: what it has promised.
+        dispatched_offset = self._checkpoint.kept_offset
         self._housekeeping.run(min(self.watermarks.flushed.value, dispatched_offset))
         self._watch_disk()
         try:

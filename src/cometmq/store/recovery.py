@@ -163,7 +163,9 @@ class Recovery:
                 self._files.sync_directory(directory)
         may_have_lost_writes = not (stop.is_clean or stop.is_same_boot)
         self._index.load(
-            stop.marks.index_ms if may_have_lost_writes else None, was_killed=stop.is_same_boot
+            stop.marks.index_ms if may_have_lost_writes else None,
+            safe_record=stop.marks.indexed_record if stop.marks.indexed_record >= 0 else None,
+            was_killed=stop.is_same_boot,
         )
         self._index_was_cut = self._index.file_count < len(names)
 

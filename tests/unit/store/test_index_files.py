@@ -174,6 +174,53 @@ def test_only_durable_full_files_outlive_a_stop_that_lost_writes(
     ]
 
 
+def test_many_files_of_one_millisecond_are_told_apart_by_their_records(
+    index: IndexFiles, files: FaultyFiles
+) -> None:
+    for number in range(10):
+        index.add("T", [f"k{number}"], number * 10, NOW)
+    index.flush()
+    for number in range(10, 20):
+        index.add("T", [f"k{number}"], number * 10, NOW)
+    index.write_out()
+    files.crash_now()
+    files.restart(Outage.PROCESS_KILL)
+    again = small_index(files)
+    again.load(NOW, safe_record=90)
+    assert again.end_offset == 90
+
+
+def test_a_dropped_file_does_not_come_back_under_a_name_taken_again() -> None:
+    for seed in range(30):
+        files = FaultyFiles(FakeClock(), seed=seed)
+        index = small_index(files)
+        index.load(None)
+        for number in range(20):
+            index.add("T", [f"old{number}"], number * 10, NOW)
+        index.flush()
+        index.truncate(95)
+        index.add("T", ["new"], 100, NOW)
+        files.restart(Outage.POWER_LOSS)
+        again = small_index(files)
+        again.load(NOW, safe_record=90)
+        assert again.query("T", "old15", 64, *ALWAYS) == []
+        assert again.end_offset == 90
+
+
+@pytest.mark.parametrize("safe_until_ms", [None, NOW])
+def test_a_file_without_a_length_is_none(
+    index: IndexFiles, files: FaultyFiles, safe_until_ms: int | None
+) -> None:
+    for number in range(10):
+        index.add("T", [f"k{number}"], number, NOW)
+    index.close()
+    files.create("/index/20331114221320000", 0, allocate=False)
+    again = small_index(files)
+    again.load(safe_until_ms)
+    assert again.end_offset == 9
+    assert again.file_count == len(files.names("/index")) == 1
+
+
 def test_files_past_a_shortened_log_are_dropped(index: IndexFiles, files: FaultyFiles) -> None:
     for number in range(25):
         index.add("T", [f"k{number}"], number * 10, NOW)
