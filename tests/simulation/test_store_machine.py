@@ -54,13 +54,16 @@ CONFIG = StoreConfig(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Kept:
     """A message of the model, with the very bytes its record must have."""
 
     message: NewMessage
     stored: Stored
     raw: bytes
+
+    def __repr__(self) -> str:
+        return f"<Kept {self.message.topic}/{self.message.queue_id} {self.stored}>"
 
     @property
     def end(self) -> int:

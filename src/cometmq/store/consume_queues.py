@@ -61,7 +61,7 @@ class ConsumeQueues:
         self._waiting: list[ConsumeQueue] = []
         # What the flusher has to sync. Both ends of a deque may be used from different threads.
         self._dirty: deque[str] = deque()
-        self._new_directories: deque[str] = deque()
+        self._changed_directories: deque[str] = deque()
         self._epoch = 0
         self._unsynced_bytes = 0
 
@@ -160,7 +160,9 @@ class ConsumeQueues:
         self._epoch += 1
         self._unsynced_bytes = 0
         paths = {self._dirty.popleft() for _ in range(len(self._dirty))}
-        directories = {self._new_directories.popleft() for _ in range(len(self._new_directories))}
+        directories = {
+            self._changed_directories.popleft() for _ in range(len(self._changed_directories))
+        }
         if len(paths) > SYNCED_SINGLY_MAX:
             self._files.sync_partition(self.directory)
         else:
@@ -194,6 +196,8 @@ class ConsumeQueues:
         for start in range(last_start, queue.first_start - 1, -self.file_bytes):
             if start >= position:
                 self.open_files.remove(queue.path(start))
+                # Until the directory is synced the file may come back, with entries of records that are no more.
+                self._changed_directories.append(queue.directory)
             elif start + self.file_bytes > position:
                 self.open_files.get(queue.path(start)).zero_from(position - start)
                 self._mark_dirty(queue, start, False)
@@ -252,6 +256,7 @@ class ConsumeQueues:
             kept = sizes.index(0)
             for start in reversed(starts[kept:]):
                 self._files.remove(queue.path(start))
+            self._changed_directories.append(queue.directory)
             del starts[kept:], sizes[kept:]
         for start, size_bytes in zip(starts, sizes, strict=True):
             check_size(queue.path(start), size_bytes, self.file_bytes, SETTING)
@@ -262,9 +267,9 @@ class ConsumeQueues:
         if queue.dirty_epoch != self._epoch or queue.dirty_start != start:
             if is_new:
                 topic_directory = queue.directory.rpartition("/")[0]
-                self._new_directories.extend((self.directory, topic_directory))
+                self._changed_directories.extend((self.directory, topic_directory))
             if is_new or queue.dirty_start != start:
-                self._new_directories.append(queue.directory)
+                self._changed_directories.append(queue.directory)
             queue.dirty_epoch = self._epoch
             queue.dirty_start = start
             self._dirty.append(queue.path(start))

@@ -107,6 +107,11 @@ class IndexFiles:
         return newest.end_offset if newest else -1
 
     @property
+    def ends_full(self) -> bool:
+        """Whether the last file has no room left: a crash may have taken a next one, with keys of the last record."""
+        return bool(self._row) and self._row[-1].room <= 0
+
+    @property
     def last_update_ms(self) -> int:
         newest = self._newest()
         return newest.end_ms if newest else 0

@@ -390,5 +390,8 @@ class Recovery:
         before = self._index.file_count
         self._index.truncate(self.end)
         was_cut = self._index_was_cut or self._index.file_count < before
-        lacks_some = self._index.end_offset < self._stop.marks.indexed_record
-        return [self._index.end_offset] if was_cut or lacks_some else []
+        end_offset = self._index.end_offset
+        lacks_some = end_offset < self._stop.marks.indexed_record
+        # A recovery that did not come to its end may have dropped files, and one record's keys may be in two.
+        may_lack_keys = self._index.ends_full and not self._stop.is_clean
+        return [end_offset] if was_cut or lacks_some or may_lack_keys else []
