@@ -27,7 +27,7 @@ class FlowControl:
         self._lag_ms = 0
         self._slow_append_ms = 0
         self._waiting = 0
-        self._is_calm = True
+        self.is_calm = True
 
     def apply(self, config: FlowControlConfig) -> None:
         """Settings changed."""
@@ -51,7 +51,7 @@ class FlowControl:
 
     def guard(self, connection: Connection, command: Command) -> Command | None:
         """The refusal of a request, or None to let it pass."""
-        if self._is_calm:
+        if self.is_calm:
             return None
         text = self.refusal(command.code)
         return None if text is None else command.reply(ResponseCode.SYSTEM_BUSY, text)
@@ -99,7 +99,7 @@ class FlowControl:
             config.lite_pull_wait_ms_max,
             config.heartbeat_wait_ms_max,
         )
-        self._is_calm = not config.fast_failure or (
+        self.is_calm = not config.fast_failure or (
             self._lag_ms <= shortest and not self._slow_append_ms
         )
 
@@ -108,5 +108,5 @@ class FlowControl:
         return self._lag_ms
 
     def __repr__(self) -> str:
-        state = "calm" if self._is_calm else "busy"
+        state = "calm" if self.is_calm else "busy"
         return f"<FlowControl {state} lag={self._lag_ms}ms waiting={self._waiting}>"

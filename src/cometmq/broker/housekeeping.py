@@ -20,6 +20,8 @@ from cometmq.store.meta.offsets import OffsetTable
 log = logging.getLogger("cometmq.broker")
 
 LAG_SECONDS: Final = 0.1
+LAG_SECONDS_BUSY: Final = 0.01
+"""After a stall: what waited through it is refused, what comes behind must not be."""
 SCAN_SECONDS: Final = 10.0
 
 
@@ -111,8 +113,9 @@ class Housekeeping:
         self._stats.sample()
 
     def _schedule_lag(self) -> None:
-        self._lag_due = self._clock.monotonic() + LAG_SECONDS
-        self._lag_timer = asyncio.get_running_loop().call_later(LAG_SECONDS, self._measure_lag)
+        seconds = LAG_SECONDS if self._flow.is_calm else LAG_SECONDS_BUSY
+        self._lag_due = self._clock.monotonic() + seconds
+        self._lag_timer = asyncio.get_running_loop().call_later(seconds, self._measure_lag)
 
     def _measure_lag(self) -> None:
         now = self._clock.monotonic()
