@@ -145,12 +145,12 @@ def _greeting(broker: Broker, config: BrokerConfig, config_file: str | None) -> 
         f"  data in         {config.store.root}",
         f"  flush           {config.store.flush.disk_type}",
         f"  configuration   {config_file or 'defaults (give a file with -c)'}",
-        "  to stop it      Ctrl-C, or: mqshutdown broker",
     ]
     if not network.is_loopback:
         lines.append(
             "WARNING: it listens beyond loopback without ACL; whoever reaches it may read, write and delete."
         )
+    lines.append("  to stop it      Ctrl-C, or: mqshutdown broker")
     return "\n".join(lines)
 
 

@@ -1,0 +1,356 @@
+"""Brokers and a name server on real sockets, inside the test's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cometmq.base.errors import ConfigError, RemotingError
+from cometmq.broker.config import load_broker_config
+from cometmq.broker.server import Broker
+from cometmq.model.record import decode_records
+from cometmq.namesrv.config import load_namesrv_config
+from cometmq.namesrv.server import NameServer
+from cometmq.protocol import fastjson
+from cometmq.protocol.command import FLAG_ONEWAY, Command
+from cometmq.remoting.client import RemotingClient
+from cometmq.remoting.connection import Connection
+from cometmq.remoting.dispatcher import Dispatcher
+
+NOWHERE = "127.0.0.1:1"
+
+
+class World:
+    """Starts servers and clients; everything is stopped at its end, last first."""
+
+    def __init__(self, directory: Path, stack: AsyncExitStack) -> None:
+        self.directory = directory
+        self._stack = stack
+
+    async def name_server(self) -> tuple[NameServer, str]:
+        config, _ = load_namesrv_config({"listenPort": "0", "kvConfigPath": ""})
+        server = NameServer(config)
+        await server.start()
+        self._stack.push_async_callback(server.stop)
+        return server, f"127.0.0.1:{server.port}"
+
+    async def broker(self, name: str = "b", **settings: str) -> Broker:
+        config, _ = load_broker_config(
+            {
+                "brokerName": name,
+                "listenPort": "0",
+                "storePathRootDir": str(self.directory / name),
+                "mappedFileSizeCommitLog": str(1 << 20),
+                "mappedFileSizeConsumeQueue": "20000",
+                "maxHashSlotNum": "100",
+                "maxIndexNum": "400",
+                **settings,
+            }
+        )
+        broker = Broker(config)
+        await broker.start()
+        self._stack.push_async_callback(broker.stop)
+        return broker
+
+    def client(self, address: str) -> Client:
+        client = Client(address)
+        self._stack.push_async_callback(client.remoting.close)
+        return client
+
+
+class Client:
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.pushed: asyncio.Queue[Command] = asyncio.Queue()
+        dispatcher = Dispatcher()
+        dispatcher.add(40, self._take)
+        self.remoting = RemotingClient(dispatcher)
+
+    def _take(self, connection: Connection, command: Command) -> None:
+        self.pushed.put_nowait(command)
+
+    async def ask(
+        self,
+        code: int,
+        ext: dict[str, str] | None = None,
+        body: object = b"",
+        timeout: float = 10.0,
+    ) -> Command:
+        content = body if isinstance(body, bytes) else fastjson.dumps(body)
+        return await self.remoting.call(
+            self.address, Command(code=code, ext=ext, body=content), timeout
+        )
+
+    async def send(self, topic: str, body: bytes = b"x", **fields: str) -> Command:
+        ext = {"a": "PG", "b": topic, "c": "TBW102", "d": "4", "e": "0", "g": "1"} | fields
+        return await self.ask(310, ext, body)
+
+    async def pull(self, topic: str, offset: int, **fields: str) -> Command:
+        ext = {
+            "consumerGroup": "CG",
+            "topic": topic,
+            "queueId": "0",
+            "queueOffset": str(offset),
+            "maxMsgNums": "32",
+            "sysFlag": "6",
+            "suspendTimeoutMillis": "20000",
+            "subscription": "*",
+        }
+        return await self.ask(11, ext | fields, timeout=25.0)
+
+    async def beat(self, client_id: str, group: str, topic: str) -> None:
+        wish = {"topic": topic, "subString": "*", "subVersion": 1}
+        consumer = {"groupName": group, "subscriptionDataSet": [wish]}
+        reply = await self.ask(34, None, {"clientID": client_id, "consumerDataSet": [consumer]})
+        assert (reply.code, reply.version) == (0, 409)
+
+    async def told(self) -> str | None:
+        notice = await asyncio.wait_for(self.pushed.get(), 5)
+        return (notice.ext or {}).get("consumerGroup")
+
+
+@asynccontextmanager
+async def world_in(directory: Path) -> AsyncIterator[World]:
+    async with AsyncExitStack() as stack:
+        yield World(directory, stack)
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Callable[[Callable[[World], Coroutine[Any, Any, None]]], None]:
+    def run(scenario: Callable[[World], Coroutine[Any, Any, None]]) -> None:
+        async def main() -> None:
+            async with world_in(tmp_path) as world:
+                await scenario(world)
+            assert asyncio.all_tasks() == {asyncio.current_task()}, "a task is left"
+
+        asyncio.run(main())
+
+    return run
+
+
+def bodies(reply: Command) -> list[bytes]:
+    return [record.body for record in decode_records(bytes(reply.body))]
+
+
+async def brokers_of(names: Client, topic: str) -> set[str]:
+    reply = await names.ask(105, {"topic": topic})
+    if reply.code != 0:
+        return set()
+    return {data["brokerName"] for data in fastjson.loads(bytes(reply.body))["queueDatas"]}
+
+
+async def eventually(check: Callable[[], Coroutine[Any, Any, bool]]) -> None:
+    deadline = time.monotonic() + 10
+    while not await check():
+        assert time.monotonic() < deadline, "it never happened"
+        await asyncio.sleep(0.01)
+
+
+Play = Callable[[Callable[[World], Coroutine[Any, Any, None]]], None]
+
+
+def test_a_broker_is_in_the_routes_from_its_start_to_its_stop(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        _, address = await world.name_server()
+        names = world.client(address)
+        broker = await world.broker(namesrvAddr=address)
+        assert await brokers_of(names, "TBW102") == {"b"}
+        client = world.client(broker.address)
+        await client.send("New")
+
+        async def is_known() -> bool:
+            return await brokers_of(names, "New") == {"b"}
+
+        await eventually(is_known)
+        await broker.stop()
+        assert await brokers_of(names, "TBW102") == set()
+
+    play(scenario)
+
+
+def test_name_servers_that_are_down_do_not_hurt(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        _, address = await world.name_server()
+        broker = await world.broker(namesrvAddr=f"{NOWHERE};{address}")
+        assert await brokers_of(world.client(address), "TBW102") == {"b"}
+        client = world.client(broker.address)
+        assert (await client.send("T")).code == 0
+        lonely = await world.broker("lonely", namesrvAddr=NOWHERE)
+        assert (await world.client(lonely.address).send("T")).code == 0
+
+    play(scenario)
+
+
+def test_a_topic_can_be_created_on_all_masters_by_its_first_send(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        _, address = await world.name_server()
+        one = await world.broker("one", namesrvAddr=address, autoCreateTopicOnAllMasters="true")
+        two = await world.broker("two", namesrvAddr=address)
+        await world.broker("elsewhere", namesrvAddr=address, brokerClusterName="Other")
+        await world.client(one.address).send("Spread")
+        names = world.client(address)
+
+        async def is_on_both() -> bool:
+            return await brokers_of(names, "Spread") == {"one", "two"}
+
+        await eventually(is_on_both)
+        found = two.topics.get("Spread")
+        assert found is not None
+        assert (found.write_queue_nums, found.perm) == (4, 6)
+
+    play(scenario)
+
+
+def test_a_waiting_pull_is_answered_within_milliseconds(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        broker = await world.broker()
+        producer, consumer = world.client(broker.address), world.client(broker.address)
+        await producer.send("T", b"0")
+        waits = []
+        for offset in range(1, 11):
+            waiting = asyncio.create_task(consumer.pull("T", offset))
+            while len(broker.long_polling) == 0:
+                await asyncio.sleep(0.001)
+            started = time.monotonic()
+            await producer.send("T", b"%d" % offset)
+            assert bodies(await waiting) == [b"%d" % offset]
+            waits.append(time.monotonic() - started)
+        # The best of ten: a busy machine may delay any one of them.
+        assert min(waits) < 0.02, waits
+
+    play(scenario)
+
+
+def test_a_consumer_that_disconnects_frees_its_pulls_and_tells_the_others(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        broker = await world.broker()
+        stays, leaves = world.client(broker.address), world.client(broker.address)
+        await stays.send("T")
+        await stays.beat("stays", "CG", "T")
+        assert await stays.told() == "CG"
+        await leaves.beat("leaves", "CG", "T")
+        assert await stays.told() == "CG"
+        assert await leaves.told() == "CG"
+        waiting = asyncio.create_task(leaves.pull("T", 1))
+        while len(broker.long_polling) == 0:
+            await asyncio.sleep(0.001)
+        await leaves.remoting.close()
+        with pytest.raises(RemotingError):
+            await waiting
+        assert await stays.told() == "CG"
+        assert len(broker.long_polling) == 0
+        reply = await stays.ask(38, {"consumerGroup": "CG"})
+        assert fastjson.loads(bytes(reply.body)) == {"consumerIdList": ["stays"]}
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
+def test_messages_offsets_and_topics_survive_a_restart(play: Play, flush: str) -> None:
+    async def scenario(world: World) -> None:
+        broker = await world.broker(flushDiskType=flush)
+        client = world.client(broker.address)
+        replies = await asyncio.gather(*(client.send("T", b"%d" % n) for n in range(20)))
+        assert {reply.code for reply in replies} == {0}
+        commit = {"consumerGroup": "CG", "topic": "T", "queueId": "0", "commitOffset": "7"}
+        assert (await client.ask(15, commit)).code == 0
+        await broker.stop()
+        again = await world.broker(flushDiskType=flush)
+        client = world.client(again.address)
+        place = {"consumerGroup": "CG", "topic": "T", "queueId": "0"}
+        assert (await client.ask(14, place)).ext == {"offset": "7"}
+        assert bodies(await client.pull("T", 0)) == [b"%d" % n for n in range(20)]
+        assert again.topics.get("T") is not None
+        assert again.groups.get("CG") is not None
+
+    play(scenario)
+
+
+def test_a_stop_answers_the_sends_under_way(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        broker = await world.broker(flushDiskType="SYNC_FLUSH")
+        client = world.client(broker.address)
+        await client.send("T")
+        sends = [asyncio.create_task(client.send("T", b"%d" % n)) for n in range(200)]
+        while broker.store.max_offset("T", 0) < 2:
+            await asyncio.sleep(0)
+        await broker.stop()
+        replies = await asyncio.gather(*sends, return_exceptions=True)
+        acknowledged = [one for one in replies if isinstance(one, Command) and one.code == 0]
+        assert acknowledged
+        again = await world.broker()
+        kept = again.store.max_offset("T", 0)
+        assert kept >= 1 + len(acknowledged)
+
+    play(scenario)
+
+
+def test_the_vip_port_serves_all_but_pulls(play: Play, free_pair: int) -> None:
+    async def scenario(world: World) -> None:
+        broker = await world.broker(listenPort=str(free_pair))
+        assert broker.port == free_pair
+        vip = world.client(f"127.0.0.1:{free_pair - 2}")
+        assert (await vip.send("T")).code == 0
+        assert (await vip.ask(21)).code == 0
+        await vip.beat("one", "CG", "T")
+        reply = await vip.pull("T", 0)
+        assert (reply.code, reply.remark) == (3, " request type 11 not supported")
+        assert bodies(await world.client(broker.address).pull("T", 0)) == [b"x"]
+
+    play(scenario)
+
+
+def test_a_port_in_use_leaves_nothing_behind(play: Play, free_pair: int) -> None:
+    async def scenario(world: World) -> None:
+        await world.broker("first", listenPort=str(free_pair))
+        with pytest.raises(RemotingError, match="is another server running there"):
+            await world.broker("second", listenPort=str(free_pair))
+        # Its store is free again.
+        await world.broker("second")
+
+    play(scenario)
+
+
+def test_a_slave_is_refused(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        with pytest.raises(ConfigError, match="replication"):
+            await world.broker(brokerRole="SLAVE", brokerId="1")
+
+    play(scenario)
+
+
+def test_requests_nobody_knows_and_one_way_ones(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        broker = await world.broker()
+        client = world.client(broker.address)
+        reply = await client.ask(9999)
+        assert (reply.code, reply.remark) == (3, " request type 9999 not supported")
+        connection = await client.remoting.connection(client.address)
+        ext = {"b": "../x", "e": "0", "g": "1"}
+        connection.send(Command(code=310, ext=ext, flag=FLAG_ONEWAY, opaque=77))
+        # The next answer is that of the next request: the one before was not answered.
+        assert (await client.ask(30, {"topic": "T", "queueId": "0"})).ext == {"offset": "0"}
+
+    play(scenario)
+
+
+@pytest.fixture
+def free_pair() -> int:
+    """A port whose VIP port, two below, is free as well."""
+    for _ in range(50):
+        with socket.socket() as main, socket.socket() as vip:
+            main.bind(("127.0.0.1", 0))
+            port = int(main.getsockname()[1])
+            try:
+                vip.bind(("127.0.0.1", port - 2))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("no free pair of ports")
