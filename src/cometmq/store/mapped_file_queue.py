@@ -167,6 +167,9 @@ class MappedFileQueue:
         for one in reversed(gone):
             one.close()
             self._files.remove(one.path)
+        if gone:
+            # A power loss must not bring them back behind a log that has gone on without them.
+            self._files.sync_directory(self.directory)
         return [one.path for one in gone]
 
     def drop_first(self, count: int) -> list[str]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
 from cometmq.base.errors import CorruptFile
@@ -23,12 +22,12 @@ from cometmq.base.ports import Files
 from cometmq.store.checkpoint import Marks
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.config import StoreConfig
-from cometmq.store.consume_queue import ENTRY_BYTES, FILLER_SIZE, ConsumeQueue
 from cometmq.store.consume_queues import ConsumeQueues, Written
 from cometmq.store.dispatch import Follower, has_queue_entry
 from cometmq.store.index_files import IndexFiles
 from cometmq.store.log_scan import LogWalk, Scanned, find_record, scan_record
-from cometmq.store.queue_end import NO_BOUND, find_queue_end
+from cometmq.store.queue_end import NO_BOUND
+from cometmq.store.queue_recovery import QueueRecovery, Spans
 
 logger = logging.getLogger("cometmq.store")
 
@@ -51,22 +50,6 @@ class Stop:
     marks: Marks
 
 
-@dataclass(slots=True)
-class _Span:
-    """What the scan saw of one queue."""
-
-    first: int
-    last: int
-
-
-@dataclass(slots=True)
-class _LoadedQueue:
-    queue: ConsumeQueue
-    last_start: int
-    record_end: int = 0
-    is_suspect: bool = False
-
-
 class Recovery:
     def __init__(
         self,
@@ -87,7 +70,8 @@ class Recovery:
         self._follower = follower
         self._deleted = deleted
         self._stop = stop
-        self._spans: dict[tuple[bytes, int], _Span] = {}
+        self._spans = Spans()
+        self._queue_recovery = QueueRecovery(log, queues, deleted, is_clean=stop.is_clean)
         self.end = 0
         """Where the log ends."""
         self.last_timestamp = 0
@@ -106,11 +90,11 @@ class Recovery:
             CorruptFile: something is damaged or foreign; nothing was changed.
             DiskFull: no space to go on; the next start takes up from here.
         """
-        loaded = [_LoadedQueue(*item) for item in self._queues.load(is_clean=self._stop.is_clean)]
+        self._queue_recovery.load()
         if not self._log.row.files:
             before_changes()
             self._load_index()
-            self._start_empty(loaded)
+            self._start_empty()
             return
         start = self._scan_start()
         self._scan(start)
@@ -118,8 +102,8 @@ class Recovery:
         self._load_index()
         self._log.resume(self.end)
         self._log.sync_range(start, self.end)
-        self._settle_queues(loaded, NO_BOUND if self._stop.is_clean else start)
-        self._feed(loaded, start)
+        self._queue_recovery.settle(NO_BOUND if self._stop.is_clean else start, self.end)
+        self._feed(start)
         indexed_record = self._index.end_offset if self._index is not None else -1
         self._queues.written = Written(
             self.end, self.last_timestamp, self.last_record, indexed_record
@@ -169,10 +153,10 @@ class Recovery:
         )
         self._index_was_cut = self._index.file_count < len(names)
 
-    def _start_empty(self, loaded: list[_LoadedQueue]) -> None:
+    def _start_empty(self) -> None:
         """Without a log there is nothing a queue could point to."""
-        if loaded:
-            logger.warning("consume queues removed count=%d reason=no-log-files", len(loaded))
+        if count := self._queue_recovery.queue_count:
+            logger.warning("consume queues removed count=%d reason=no-log-files", count)
         for topic in list(self._queues.table):
             self._queues.delete_topic(topic)
         if self._index is not None:
@@ -185,6 +169,9 @@ class Recovery:
         if self._stop.is_clean:
             oldest = row.files[max(len(row.files) - FILES_VERIFIED, 0)].start
             anchor = max(marks.dispatched_offset, marks.last_dispatched_record)
+            if anchor > 0:
+                # However many empty files may follow, the end itself has to be looked at.
+                oldest = min(oldest, anchor - anchor % self._log.file_bytes)
             return self._sound_record(anchor - CLEAN_WINDOW_BYTES, anchor, oldest)
         if 0 <= min(marks.flushed_offset, marks.dispatched_offset) <= row.end:
             anchor = max(min(marks.flushed_offset, marks.dispatched_offset), row.start)
@@ -235,12 +222,7 @@ class Recovery:
             return
         if self._deleted and record.physical_offset < self._deleted.get(record.topic, 0):
             return
-        key = record.topic, record.queue_id
-        span = self._spans.get(key)
-        if span is None:
-            self._spans[key] = _Span(record.queue_offset, record.queue_offset)
-        else:
-            span.last = record.queue_offset
+        self._spans.note(record)
 
     def _judge(self, fault: str, last_seen_ms: int) -> None:
         """Decide whether the log may end where the sound records end."""
@@ -286,96 +268,13 @@ class Recovery:
             )
         logger.error("log truncated offset=%d reason=recoverByTruncating", self.end)
 
-    def _settle_queues(self, loaded: list[_LoadedQueue], bound: int) -> None:
-        """Find each queue's end; wipe what does not count."""
-        for item in loaded:
-            queue = item.queue
-            offset = self._find_end(item, bound)
-            if self._is_of_deleted_topic(queue, offset):
-                self._queues.delete_queue(queue)
-                item.record_end = 0
-                continue
-            if item.record_end > self.end:
-                queue.next_offset = offset
-                offset = queue.find_record(self.end, self._queues.open_files)
-                item.record_end = self._record_end(queue, offset)
-                self._queues.truncate(queue, offset, item.last_start)
-            elif item.is_suspect or bound != NO_BOUND:
-                self._queues.truncate(queue, offset, item.last_start)
-            queue.next_offset = offset
-
-    def _find_end(self, item: _LoadedQueue, bound: int) -> int:
-        queue = item.queue
-        file_bytes = self._queues.file_bytes
-        start = item.last_start
-        while start >= 0:
-            file = self._queues.open_files.get(queue.path(start))
-            first = start // ENTRY_BYTES
-            is_real = None if bound == NO_BOUND else partial(self._is_real, queue, first)
-            end = find_queue_end(file, bound, is_real)
-            if bound == NO_BOUND:
-                # A file is made for an entry, and all before the last are full: a clean stop leaves it so.
-                is_full = end.entries * ENTRY_BYTES == file_bytes
-                is_odd = not is_full if start < item.last_start else not end.entries
-                item.is_suspect |= is_odd or end.is_followed
-            elif not end.entries and start > queue.first_start:
-                # Entries of later records are normal, but a file without any has lost some.
-                item.is_suspect |= not find_queue_end(file).entries
-            if end.entries:
-                item.record_end = end.record_end
-                return start // ENTRY_BYTES + end.entries
-            if start == queue.first_start:
-                return start // ENTRY_BYTES
-            start -= file_bytes
-        return 0
-
-    def _is_real(
-        self, queue: ConsumeQueue, first: int, number: int, physical_offset: int, size_bytes: int
-    ) -> bool:
-        """Whether the log holds, or held, the record of an entry."""
-        if size_bytes == FILLER_SIZE:
-            return True
-        log_file = self._log.row.at(physical_offset)
-        if log_file is None:
-            # Gone, so only the entry before it can tell.
-            queue.next_offset = first + number
-            before = queue.entry(first + number - 1, self._queues.open_files) if number else None
-            if before is not None and before[1] != FILLER_SIZE:
-                return before[0] + before[1] <= physical_offset < self._log.start
-            return physical_offset < self._log.start
-        view = log_file.file.view(0, self._log.file_bytes)
-        at = physical_offset - log_file.start
-        record = scan_record(view, at, log_file.start, check_crc=False)
-        if record is None or record.size_bytes != size_bytes:
-            return False
-        place = record.topic, record.queue_id, record.queue_offset
-        return place == (queue.topic.encode(), queue.queue_id, first + number)
-
-    def _is_of_deleted_topic(self, queue: ConsumeQueue, end: int) -> bool:
-        """Whether the files were removed together with their topic, and a power loss brought them back."""
-        deleted_end = self._deleted.get(queue.topic.encode(), 0) if self._deleted else 0
-        if not deleted_end or not end:
-            return False
-        queue.next_offset = end
-        entry = queue.entry(queue.first_start // ENTRY_BYTES, self._queues.open_files)
-        return entry is not None and entry[1] != FILLER_SIZE and entry[0] < deleted_end
-
-    def _record_end(self, queue: ConsumeQueue, offset: int) -> int:
-        entry = queue.entry(offset - 1, self._queues.open_files) if offset else None
-        return entry[0] + entry[1] if entry is not None and entry[0] < self.end else 0
-
-    def _feed(self, loaded: list[_LoadedQueue], scan_start: int) -> None:
-        ends = {id(item.queue): item.record_end for item in loaded}
+    def _feed(self, scan_start: int) -> None:
+        """Let the follower make what queues and index lack."""
         start = scan_start
         if self._stop.is_clean:
-            start = min(max(ends.values(), default=0), self.end)
-        suspects = [item.record_end for item in loaded if item.is_suspect]
-        for (topic, queue_id), span in self._spans.items():
-            queue = self._queues.get(topic.decode(errors="replace"), queue_id)
-            next_offset = queue.next_offset if queue else 0
-            if next_offset < span.first or (self._stop.is_clean and next_offset <= span.last):
-                suspects.append(ends.get(id(queue), 0))
-        start = max(min([start, *suspects, *self._index_start()]), self._log.start)
+            start = min(self._queue_recovery.record_end, self.end)
+        gaps = self._queue_recovery.gaps(self._spans)
+        start = max(min([start, *gaps, *self._index_start()]), self._log.start)
         if start < min(scan_start, self.end):
             logger.warning("queues or index rebuilt from=%d to=%d", start, self.end)
         if self._follower.feed(start, self.end) < self.end and start > self._log.start:
