@@ -1,8 +1,10 @@
 """When the broker says that it is busy, and why. Pure decisions, fed with what the event loop measures.
 
 RocketMQ's requests wait in queues before thread pools, and it refuses those that waited too long. Here requests wait
-for the one event loop instead, so how late the loop's own timer fires is how long a request has waited. Sends
-whose reply waits for the disk take the place of RocketMQ's full send queue.
+for the one event loop instead, so how late the loop's own timer fires is how long a request has waited. One late timer
+is a stall that is over, and what piled up behind it is better served than refused, since Java's clients do not repeat a
+send that was refused so; two in a row mean that there is more to do than can be done. Sends whose reply waits for the
+disk take the place of RocketMQ's full send queue.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ class FlowControl:
     def __init__(self, config: FlowControlConfig) -> None:
         self._config = config
         self._lag_ms = 0
+        self._last_lag_ms = 0
         self._slow_append_ms = 0
         self._waiting = 0
         self.is_calm = True
@@ -36,11 +39,11 @@ class FlowControl:
 
     def measured(self, lag_ms: float, replies_waiting: int) -> None:
         """The loop's timer fired so much too late, while so many replies wait for the disk."""
-        self._lag_ms = int(lag_ms)
+        self._lag_ms = min(int(lag_ms), self._last_lag_ms)
+        self._last_lag_ms = int(lag_ms)
         self._waiting = replies_waiting
-        if lag_ms < self._config.page_cache_busy_ms:
-            # Whatever a slow append held up has been worked off.
-            self._slow_append_ms = 0
+        # The loop has come round: what stood right behind a slow append has been answered.
+        self._slow_append_ms = 0
         self._judge()
 
     def append_took(self, milliseconds: float) -> None:
@@ -105,7 +108,8 @@ class FlowControl:
 
     @property
     def lag_ms(self) -> int:
-        return self._lag_ms
+        """How late the loop was last."""
+        return self._last_lag_ms
 
     def __repr__(self) -> str:
         state = "calm" if self.is_calm else "busy"

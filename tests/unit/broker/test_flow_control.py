@@ -10,32 +10,38 @@ from cometmq.protocol.command import Command
 SEND, PULL, LITE_PULL, HEARTBEAT, ADMIN = 310, 11, 361, 34, 17
 
 
+def busy(flow: FlowControl, lag_ms: int, waiting: int = 0) -> None:
+    """Too much to do for longer than a moment."""
+    flow.measured(lag_ms, waiting)
+    flow.measured(lag_ms, waiting)
+
+
 def test_a_calm_broker_refuses_nothing() -> None:
     flow = FlowControl(FlowControlConfig())
-    flow.measured(200, 0)
+    busy(flow, 200)
     assert [flow.refusal(code) for code in (SEND, PULL, HEARTBEAT, ADMIN)] == [None] * 4
 
 
 def test_each_kind_of_request_has_its_own_patience() -> None:
     flow = FlowControl(FlowControlConfig())
-    flow.measured(201, 3)
+    busy(flow, 201, 3)
     assert flow.refusal(SEND) == (
         "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, "
         "period in queue: 201ms, size of queue: 3"
     )
     assert flow.refusal(PULL) is None
-    flow.measured(5001, 0)
+    busy(flow, 5001)
     assert flow.refusal(PULL) is not None
     assert flow.refusal(LITE_PULL) is not None
     assert flow.refusal(HEARTBEAT) is None
-    flow.measured(31_001, 0)
+    busy(flow, 31_001)
     assert flow.refusal(HEARTBEAT) is not None
     assert flow.refusal(ADMIN) is None
 
 
 def test_it_passes_when_the_loop_is_in_time_again() -> None:
     flow = FlowControl(FlowControlConfig())
-    flow.measured(5000, 0)
+    busy(flow, 5000)
     flow.measured(1, 0)
     assert flow.refusal(SEND) is None
 
@@ -52,9 +58,19 @@ def test_what_waited_behind_a_slow_append_is_told_so() -> None:
     )
     assert flow.refusal(PULL) is None
     flow.measured(1200, 0)
-    assert "[PCBUSY_CLEAN_QUEUE]" in (flow.refusal(SEND) or "")
-    flow.measured(0, 0)
+    assert flow.refusal(SEND) is None, "what waited behind it has been answered by now"
+
+
+def test_a_single_stall_is_over_when_it_is_noticed() -> None:
+    flow = FlowControl(FlowControlConfig())
+    flow.measured(900, 0)
     assert flow.refusal(SEND) is None
+    assert flow.lag_ms == 900
+    flow.measured(0, 0)
+    flow.measured(900, 0)
+    assert flow.refusal(SEND) is None
+    flow.measured(300, 0)
+    assert "period in queue: 300ms" in (flow.refusal(SEND) or "")
 
 
 def test_too_many_replies_that_wait_for_the_disk_are_an_overload() -> None:
@@ -65,7 +81,7 @@ def test_too_many_replies_that_wait_for_the_disk_are_an_overload() -> None:
 
 def test_fast_failure_can_be_switched_off_while_running(make_peer: Callable[..., Any]) -> None:
     flow = FlowControl(FlowControlConfig())
-    flow.measured(999, 0)
+    busy(flow, 999)
     request = Command(code=SEND, opaque=9)
     refusal = flow.guard(make_peer(), request)
     assert refusal is not None
