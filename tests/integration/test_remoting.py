@@ -380,6 +380,39 @@ def test_stop_answers_what_is_under_way_and_takes_nothing_new(run: Run) -> None:
     run(scenario)
 
 
+def test_stop_with_unread_requests_does_not_take_back_replies(run: Run) -> None:
+    async def scenario() -> None:
+        async with running() as it:
+            reader, writer = await asyncio.open_connection("127.0.0.1", it.port)
+            writer.write(encode_bytes(Command(ECHO, opaque=1, body=b"first")))
+            await writer.drain()
+            # The reply is here, but this side has not read it when the server stops with more to read.
+            await asyncio.sleep(0.05)
+            it.server.quiesce()
+            writer.write(encode_bytes(Command(ECHO, opaque=2, body=bytes(100_000))) * 20)
+            await asyncio.sleep(0.05)
+            stopping = asyncio.create_task(it.server.stop())
+            await asyncio.sleep(0.05)
+            reply = await read_reply(reader)
+            assert (reply.opaque, bytes(reply.body)) == (1, b"first")
+            assert await reader.read() == b""
+            writer.close()
+            await stopping
+
+    run(scenario)
+
+
+def test_accepted_connections_do_not_wait_for_acknowledgements(run: Run) -> None:
+    async def scenario() -> None:
+        async with running() as it:
+            await it.client.call(it.address, Command(ECHO, body=b"x"), 5)
+            [connection] = it.server.connections
+            sock = connection._transport.get_extra_info("socket")
+            assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+    run(scenario)
+
+
 def test_stop_does_not_wait_beyond_its_grace(run: Run) -> None:
     async def scenario() -> None:
         async with running() as it:

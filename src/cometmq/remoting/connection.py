@@ -206,6 +206,24 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
+    def part(self, reason: str) -> None:
+        """Close what we send after what is queued, and read on into nothing until the peer closes, too.
+
+        A plain close with requests still unread makes the kernel reset the connection, and the peer may then lose
+        replies that had already arrived.
+        """
+        if self.is_closed:
+            return
+        self._flush()
+        self._end(reason)
+        if not self._transport.can_write_eof():
+            self._transport.close()
+            return
+        self._transport.write_eof()
+        if self._is_paused:
+            self._is_paused = False
+            self._transport.resume_reading()
+
     def abort(self, reason: str) -> None:
         """Close without sending what is queued."""
         self._end(reason)
@@ -271,6 +289,8 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.last_active = self._time()
+        if self._held & HELD_CLOSED:
+            return
         if self._held:
             # A transport may deliver once more after it was told to pause.
             if not self.is_closed:

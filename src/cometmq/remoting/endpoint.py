@@ -17,6 +17,9 @@ from cometmq.remoting.dispatcher import Dispatcher
 logger = logging.getLogger("cometmq.remoting")
 
 # What was cancelled or aborted needs a few turns of the loop to be gone.
+PART_SECONDS: Final = 1.0
+"""How long a stop waits for peers to close after us; most do so at once."""
+
 ABORT_SECONDS: Final = 1.0
 
 OnClose = Callable[[Connection], None]
@@ -88,8 +91,11 @@ class Endpoint:
             logger.warning("handlers cancelled count=%d grace=%gs", len(self.handlers), grace)
             await asyncio.wait(self.handlers, timeout=ABORT_SECONDS)
         for connection in list(self.connections):
-            connection.close("this side is stopping")
-        await self._wait_none_left(deadline)
+            if connection.is_accepted:
+                connection.part("this side is stopping")
+            else:
+                connection.close("this side is stopping")
+        await self._wait_none_left(min(deadline, loop.time() + PART_SECONDS))
         for connection in list(self.connections):
             connection.abort("the peer did not take the last bytes in time")
         await self._wait_none_left(loop.time() + ABORT_SECONDS)

@@ -63,6 +63,8 @@ class Listener:
                     return
                 continue
             accepted.setblocking(False)
+            # asyncio does this only for sockets it made itself; without it a reply may wait 40 ms for an ACK.
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._accepted(accepted)
 
     def _rest(self, sock: socket.socket, error: OSError) -> None:

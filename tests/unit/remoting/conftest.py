@@ -24,10 +24,12 @@ class RecordingTransport(asyncio.Transport):
         self.is_reading_now = True
         self.is_closed = False
         self.is_aborted = False
+        self.has_sent_eof = False
         self.water_marks: tuple[int | None, int | None] = (None, None)
 
     def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
         assert not self.is_closed
+        assert not self.has_sent_eof
         self.writes.append(bytes(data))
 
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview[Any]]) -> None:
@@ -49,6 +51,12 @@ class RecordingTransport(asyncio.Transport):
 
     def is_closing(self) -> bool:
         return self.is_closed or self.is_aborted
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self.has_sent_eof = True
 
     def close(self) -> None:
         self.is_closed = True
