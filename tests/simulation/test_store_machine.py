@@ -134,7 +134,12 @@ body_lengths = st.one_of(st.integers(0, 50), st.integers(0, 900))
 messages = st.builds(make_message, queues, varieties, body_lengths)
 moments = st.sampled_from(Moment)
 outages = st.sampled_from(Outage)
-crash_calls = st.one_of(st.integers(1, 12), st.integers(1, 60))
+crash_calls = st.one_of(st.integers(1, 12), st.integers(1, 120))
+
+
+def has_lived(machine: StoreMachine) -> bool:
+    """Whether there is something to lose: a machine that crashes all the time tests empty stores."""
+    return machine.puts_since_crash >= 8
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -148,6 +153,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.deleted_below = 0
         self.promised_below = 0
         self.is_space_short = False
+        self.puts_since_crash = 0
 
     @initialize(seed=st.integers(0, 1 << 16))
     def create(self, seed: int) -> None:
@@ -179,6 +185,11 @@ class StoreMachine(RuleBasedStateMachine):
         if sum(map(record_bytes, batch)) + BLANK_BYTES <= LOG_FILE_BYTES:
             self.append(batch)
 
+    @rule(queue=queues, first=varieties, count=st.integers(5, 25), body_bytes=st.integers(0, 400))
+    def put_many(self, queue: tuple[str, int], first: int, count: int, body_bytes: int) -> None:
+        for number in range(count):
+            self.append([make_message(queue, first + number, body_bytes + number % 7)])
+
     @rule()
     def flush(self) -> None:
         self.do(self.store.flush)
@@ -190,13 +201,10 @@ class StoreMachine(RuleBasedStateMachine):
         self.clock.advance(hours * 3600)
         self.do(self.maintain_store)
 
-    @rule(milliseconds=st.integers(0, 5000))
-    def let_time_pass(self, milliseconds: int) -> None:
+    @rule(milliseconds=st.integers(0, 5000), jump_seconds=st.sampled_from([0, 0, -100, 100]))
+    def let_time_pass(self, milliseconds: int, jump_seconds: int) -> None:
         self.clock.advance(milliseconds / 1000)
-
-    @rule(seconds=st.integers(-100, 100))
-    def set_the_wall_clock(self, seconds: int) -> None:
-        self.clock.jump(seconds)
+        self.clock.jump(jump_seconds)
 
     @rule()
     def stop_and_start(self) -> None:
@@ -212,6 +220,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     # What happens to it
 
+    @precondition(has_lived)
     @rule(outage=outages)
     def crash(self, outage: Outage) -> None:
         self.outage = outage
@@ -235,6 +244,26 @@ class StoreMachine(RuleBasedStateMachine):
         self.outage = outage
         self.crashes_in_recovery = in_recovery
 
+    @precondition(has_lived)
+    @rule(
+        queue=queues,
+        shapes=st.lists(st.tuples(varieties, body_lengths), min_size=1, max_size=3),
+        calls=st.integers(1, 8),
+        moment=moments,
+        outage=outages,
+    )
+    def crash_in_a_put(
+        self,
+        queue: tuple[str, int],
+        shapes: list[tuple[int, int]],
+        calls: int,
+        moment: Moment,
+        outage: Outage,
+    ) -> None:
+        self.files.crash_in(calls, moment)
+        self.outage = outage
+        self.put_batch(queue, shapes)
+
     @rule(free_bytes=st.sampled_from([0, 4096, 3 * 4096]))
     def run_out_of_space(self, free_bytes: int) -> None:
         self.files.set_free(free_bytes)
@@ -246,6 +275,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.make_space()
         self.do(self.maintain_store)
 
+    @precondition(has_lived)
     @rule(message=messages)
     def fail_a_sync_and_lose_power(self, message: NewMessage) -> None:
         self.append([message])
@@ -263,10 +293,24 @@ class StoreMachine(RuleBasedStateMachine):
 
     # What is looked at
 
-    @rule(queue=queues, data=st.data(), tag=st.sampled_from(TAGS))
-    def get(self, queue: tuple[str, int], data: st.DataObject, tag: str) -> None:
+    @rule(queue=queues, at=st.integers(0, 100), key=st.sampled_from([*KEYS, "U7", "none"]))
+    def look(self, queue: tuple[str, int], at: int, key: str) -> None:
+        """Everything a client may ask for, at one place of the list."""
         rows = self.rows(queue)
-        offset = data.draw(st.integers(-1, len(rows) + 2))
+        tag = TAGS[at % len(TAGS)]
+        self.check_get(queue, at % (len(rows) + 4) - 1, tag)
+        times = sorted({row.stored.store_timestamp for row in self.kept}) or [1]
+        moment = times[at % len(times)]
+        self.check_query(queue[0], key, 0, 1 << 62)
+        self.check_query(queue[0], key, moment, times[-1])
+        self.check_query(queue[0], key, times[0], moment)
+        for offset_ms in (-1, 0, 1):
+            self.check_find_by_time(queue, moment + offset_ms)
+        if self.kept:
+            self.check_find_by_id(self.kept[at % len(self.kept)])
+
+    def check_get(self, queue: tuple[str, int], offset: int, tag: str) -> None:
+        rows = self.rows(queue)
         tags_code = java_hash(tag)
         wanted = (lambda code: code == tags_code) if tag else None
         found = self.store.get(*queue, offset, 32, tags=wanted)
@@ -294,37 +338,21 @@ class StoreMachine(RuleBasedStateMachine):
             assert b"".join(found.parts) == b"".join(expected)
             assert found.count == len(expected)
 
-    @rule(topic=st.sampled_from(TOPICS), key=st.sampled_from([*KEYS, "U7", "none"]))
-    def query_by_key(self, topic: str, key: str) -> None:
-        self.check_query(topic, key, 0, 1 << 62)
-
-    @rule(topic=st.sampled_from(TOPICS), key=st.sampled_from(KEYS), data=st.data())
-    def query_by_key_and_time(self, topic: str, key: str, data: st.DataObject) -> None:
-        times = sorted({row.stored.store_timestamp for row in self.kept}) or [0]
-        begin, end = (data.draw(st.sampled_from(times)) for _ in range(2))
-        self.check_query(topic, key, min(begin, end), max(begin, end))
-
-    @rule(queue=queues, data=st.data())
-    def find_by_time(self, queue: tuple[str, int], data: st.DataObject) -> None:
+    def check_find_by_time(self, queue: tuple[str, int], moment: int) -> None:
         first = self.store.min_offset(*queue)
         rows = self.rows(queue)
-        times = sorted({row.stored.store_timestamp for row in rows[first:]}) or [1]
-        moment = data.draw(st.sampled_from(times)) + data.draw(st.integers(-1, 1))
         later = [at for at, row in enumerate(rows) if row.stored.store_timestamp >= moment]
         expected = max(first, min(later, default=len(rows)))
         assert self.store.offset_by_time(*queue, moment) == expected
 
-    @rule(data=st.data())
-    def find_by_id(self, data: st.DataObject) -> None:
-        if self.kept:
-            row = data.draw(st.sampled_from(self.kept))
-            found = self.store.record_at(row.stored.physical_offset)
-            if row.stored.physical_offset >= self.store.min_physical:
-                assert found is not None
-                assert bytes(found) == row.raw
-            else:
-                assert found is None
-            assert self.store.record_at(row.stored.physical_offset + 1) is None
+    def check_find_by_id(self, row: Kept) -> None:
+        found = self.store.record_at(row.stored.physical_offset)
+        if row.stored.physical_offset >= self.store.min_physical:
+            assert found is not None
+            assert bytes(found) == row.raw
+        else:
+            assert found is None
+        assert self.store.record_at(row.stored.physical_offset + 1) is None
 
     @invariant()
     def queues_are_as_long_as_the_list(self) -> None:
@@ -342,6 +370,7 @@ class StoreMachine(RuleBasedStateMachine):
     # How it is done
 
     def append(self, batch: list[NewMessage]) -> None:
+        self.puts_since_crash += 1
         self.in_flight = batch
         self.end_before = self.store.max_physical
         answers: list[Stored] = []
@@ -383,6 +412,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def come_back(self) -> None:
         """Restart as planned, then see what is left."""
+        self.puts_since_crash = 0
         self.note_promise()
         has_lost_power = self.outage is Outage.POWER_LOSS
         self.files.restart(self.outage)
@@ -530,7 +560,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 StoreMachine.TestCase.settings = settings(
     max_examples=int(os.environ.get("COMETMQ_SIMULATION_EXAMPLES", "60")),
-    stateful_step_count=40,
+    stateful_step_count=50,
     deadline=None,
     print_blob=True,
     report_multiple_bugs=False,

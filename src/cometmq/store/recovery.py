@@ -104,6 +104,10 @@ class Recovery:
         self._log.sync_range(start, self.end)
         self._queue_recovery.settle(NO_BOUND if self._stop.is_clean else start, self.end)
         self._feed(start)
+        if not self._stop.is_clean:
+            # What was wiped or removed must stay so. Another kill would forget that it is not on disk yet, and by the
+            # time of a power loss the old entries could no longer be told from good ones.
+            self._files.sync_partition(self._config.root)
         indexed_record = self._index.end_offset if self._index is not None else -1
         self._queues.written = Written(
             self.end, self.last_timestamp, self.last_record, indexed_record
