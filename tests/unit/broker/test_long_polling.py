@@ -64,6 +64,13 @@ def test_an_append_wakes_the_pulls_of_its_queue_in_the_same_turn(
     assert polling.run == [first, other]
 
 
+def test_a_stop_answers_every_pull(polling: Polling, make_peer: MakePeer) -> None:
+    pulls = [polling.park(make_peer(), queue_id=number) for number in (0, 0, 1)]
+    polling.long_polling.answer_all()
+    assert polling.run == pulls
+    assert len(polling.long_polling) == 0
+
+
 def test_messages_of_one_chunk_wake_a_pull_once(polling: Polling, make_peer: MakePeer) -> None:
     polling.park(make_peer())
     for max_offset in (6, 7, 8):

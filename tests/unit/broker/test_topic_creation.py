@@ -76,6 +76,18 @@ def test_a_start_adds_only_what_is_missing() -> None:
     assert tables.topics.version == version
 
 
+def test_topics_with_messages_but_without_an_entry_get_one() -> None:
+    tables = Tables()
+    tables.topics.put(TopicConfig(topic_name="Known", read_queue_nums=1, write_queue_nums=1))
+    counts = {"Known": 1, "Lost": 2, "Wide": 9, "RMQ_SYS_TRANS_OP_HALF_TOPIC": 1}
+    tables.creation.create_lost_entries(counts)
+    assert {name: one.queue_count for name, one in tables.topics.all().items()} == {
+        "Known": 1,
+        "Lost": 4,
+        "Wide": 9,
+    }
+
+
 def test_a_child_takes_after_its_parent() -> None:
     parent = TopicConfig(topic_name="TBW102", write_queue_nums=8, perm=7)
     child = inherited_topic("T", parent, 4, 1)
