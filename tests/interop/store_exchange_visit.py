@@ -1,0 +1,290 @@
+"""One visit to a running broker: check everything that the book promises, add to it, leave something half done.
+
+It speaks through our own client, which is fast and treats every make of broker alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Self
+
+from cometmq.base.errors import CometError, RemoteProtocolError
+from cometmq.client.aio.producer import Producer
+from cometmq.client.aio.pull_consumer import PullConsumer
+from cometmq.model.message import Message, ReceivedMessage
+from cometmq.model.message_queue import MessageQueue
+from cometmq.protocol.codes import RequestCode, ResponseCode
+from cometmq.protocol.command import Command
+from cometmq.protocol.fastjson import loads
+from cometmq.protocol.fields import encode_fields
+from cometmq.protocol.headers.admin import CreateTopicHeader
+from cometmq.protocol.reply_errors import error_for
+from cometmq.remoting.client import RemotingClient
+
+from .store_exchange_book import Book
+from .systems import Broker
+
+GROUPS = ("exchange-readers", "exchange-others")
+QUEUES = {"exchange-orders": 4, "exchange-events": 2}
+
+MESSAGES_PER_QUEUE = 40
+BATCH_MESSAGES = 8
+KILL_AFTER = 60
+"""This many confirmed sends, and the broker is killed under the next ones."""
+
+IN_FLIGHT = 16
+CALL_SECONDS = 15.0
+WAIT_SECONDS_MAX = 60.0
+POLL_SECONDS = 0.02
+
+
+class Visit:
+    """``async with Visit(broker, name_server, book, number) as visit``; the number makes this visit's words unique."""
+
+    def __init__(self, broker: Broker, name_server: str, book: Book, number: int) -> None:
+        self._broker = broker
+        self._book = book
+        self._number = number
+        self._remoting = RemotingClient()
+        self._producer = Producer("exchange-writers", name_servers=name_server)
+        self._consumers = {group: PullConsumer(group, name_servers=name_server) for group in GROUPS}
+        self._reader = self._consumers[GROUPS[0]]
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._producer.close()
+        for consumer in self._consumers.values():
+            await consumer.close()
+        await self._remoting.close()
+
+    async def check(self, *, is_time_exact: bool) -> None:
+        """Everything in the book is served: by offset, by id, by key, by time; and the groups' positions.
+
+        Args:
+            is_time_exact: a search by time gives the first message of its millisecond. RocketMQ 4.9 gives any of it.
+        """
+        queues = await self._all_queues(self._book.topics())
+        found = {queue: await self._read(queue) for queue in queues}
+        self._book.settle(found)
+        every = [message for messages in found.values() for message in messages]
+        await _each(every, self._check_id)
+        await _each(every, self._check_keys)
+        for queue in queues:
+            await self._check_times(queue, found[queue], is_time_exact=is_time_exact)
+        for (group, queue), position in self._book.positions.items():
+            assert await self._consumers[group].committed(queue) == position, (group, queue)
+
+    async def add(self) -> None:
+        """New messages in the old topics and in a new one, and the groups move on."""
+        topics = dict(QUEUES) if self._number == 0 else {}
+        topics[f"exchange-visit-{self._number}"] = 1
+        if self._number == 0:
+            for group in GROUPS:
+                await self._create_group(group)
+        for topic, count in topics.items():
+            await self._create_topic(topic, count)
+        queues = await self._all_queues(self._book.topics() | topics)
+        for queue in queues:
+            self._book.messages.setdefault(queue, [])
+        messages = [(queue, number) for queue in queues for number in range(MESSAGES_PER_QUEUE)]
+        await _each(messages, self._send)
+        for queue in queues:
+            batch = [self._message(queue, f"batch-{number}") for number in range(BATCH_MESSAGES)]
+            await self._producer.send_batch(batch, queue=queue, timeout=CALL_SECONDS)
+        for queue in queues:
+            await self._enter(queue)
+        await self._move_positions(queues)
+
+    async def positions_are_on_disk(self) -> None:
+        """Returns when the groups' positions would survive a kill; brokers write them from time to time."""
+        file = self._broker.store / "config" / "consumerOffset.json"
+        deadline = time.monotonic() + WAIT_SECONDS_MAX
+        while not self._positions_in(file.read_bytes() if file.exists() else b""):
+            assert time.monotonic() < deadline, f"positions are not in {file}"
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def kill_while_sending(self) -> None:
+        """Kills the broker in the middle of sends; those it confirmed are promised from now on."""
+        unconfirmed = self._book.unconfirmed
+        queues = await self._all_queues(QUEUES)
+        is_killed = asyncio.Event()
+
+        async def send_on(worker: int) -> None:
+            number = 0
+            while not is_killed.is_set():
+                queue = queues[(worker + number) % len(queues)]
+                message = self._message(queue, f"kill-{worker}-{number}")
+                number += 1
+                unconfirmed.bodies.add(message.body)
+                try:
+                    sent = await self._producer.send(message, queue=queue, timeout=CALL_SECONDS)
+                except CometError:
+                    return
+                unconfirmed.confirmed[message.body] = sent
+                if len(unconfirmed.confirmed) == KILL_AFTER:
+                    self._broker.kill()
+                    is_killed.set()
+
+        await asyncio.gather(*(send_on(worker) for worker in range(IN_FLIGHT)))
+        assert is_killed.is_set(), f"sends failed before the kill; {len(unconfirmed.confirmed)} ok"
+
+    def _message(self, queue: MessageQueue, word: str) -> Message:
+        name = f"{self._number}-{queue.topic}-{queue.queue_id}-{word}"
+        # Of different lengths, so that records end at different distances from the end of a file.
+        body = f"{name} ".encode() * (1 + hash_of(name) % 12)
+        if word.endswith("7"):
+            body = f"{name} long ".encode() * 300
+        return Message(
+            topic=queue.topic,
+            body=body,
+            tags=f"tag{hash_of(name) % 3}",
+            keys=[f"key-{name}", f"shared-{self._number}"],
+            properties={"имя": f"значение {name} 😀"},
+            flag=hash_of(name) % 5,
+        )
+
+    async def _send(self, work: tuple[MessageQueue, int]) -> None:
+        queue, number = work
+        await self._producer.send(
+            self._message(queue, str(number)), queue=queue, timeout=CALL_SECONDS
+        )
+
+    async def _enter(self, queue: MessageQueue) -> None:
+        """Writes into the book what the broker that took the new messages says of them."""
+        known = self._book.messages[queue]
+        count = len(known) + MESSAGES_PER_QUEUE + BATCH_MESSAGES
+
+        async def is_readable() -> bool:
+            # RocketMQ's queues follow its log with a delay.
+            return await self._reader.max_offset(queue) == count
+
+        await _until(is_readable, f"{queue} has {count} messages")
+        messages = await self._read(queue)
+        assert messages[: len(known)] == known
+        words = [str(number) for number in range(MESSAGES_PER_QUEUE)]
+        words += [f"batch-{number}" for number in range(BATCH_MESSAGES)]
+        sent = sorted(self._message(queue, word).body for word in words)
+        assert sorted(message.body for message in messages[len(known) :]) == sent
+        self._book.messages[queue] = messages
+
+    async def _move_positions(self, queues: Iterable[MessageQueue]) -> None:
+        for index, (group, consumer) in enumerate(self._consumers.items()):
+            for queue in queues:
+                position = len(self._book.messages[queue]) - index - queue.queue_id
+                await consumer.commit(queue, position)
+                self._book.positions[group, queue] = position
+
+    def _positions_in(self, content: bytes) -> bool:
+        try:
+            table: dict[str, Any] = loads(content)["offsetTable"]
+        except (RemoteProtocolError, KeyError, TypeError):
+            return False  # Not there yet, or being written at this moment.
+        return all(
+            table.get(f"{queue.topic}@{group}", {}).get(str(queue.queue_id)) == position
+            for (group, queue), position in self._book.positions.items()
+        )
+
+    async def _read(self, queue: MessageQueue) -> list[ReceivedMessage]:
+        messages: list[ReceivedMessage] = []
+        end = await self._reader.max_offset(queue)
+        offset = await self._reader.min_offset(queue)
+        while offset < end:
+            result = await self._reader.pull(queue, offset)
+            assert result.next_offset > offset, f"{queue} at {offset}: {result.status}"
+            messages += result.messages
+            offset = result.next_offset
+        assert [message.queue_offset for message in messages] == list(range(end)), queue
+        return messages
+
+    async def _check_id(self, message: ReceivedMessage) -> None:
+        seen = await self._reader.view(message.offset_id)
+        assert dataclasses.replace(seen, broker_name=message.broker_name) == message
+
+    async def _check_keys(self, message: ReceivedMessage) -> None:
+        for key in (message.keys[0], message.message_id):
+            found = await self._reader.query(message.topic, key)
+            # An index that was made again after a crash may name a message twice.
+            assert {each.offset_id for each in found} == {message.offset_id}, key
+            assert found[0] == message
+
+    async def _check_times(
+        self, queue: MessageQueue, messages: list[ReceivedMessage], *, is_time_exact: bool
+    ) -> None:
+        first_at: dict[int, int] = {}
+        for message in messages:
+            first_at.setdefault(message.store_timestamp, message.queue_offset)
+
+        async def check(moment: int) -> None:
+            offset = await self._reader.offset_by_time(queue, moment)
+            if is_time_exact:
+                assert offset == first_at[moment], (queue, moment)
+            else:
+                assert messages[offset].store_timestamp == moment, (queue, moment, offset, first_at[moment], messages[offset].store_timestamp, [(f.name, f.stat().st_mtime) for f in sorted((self._broker.store/"consumequeue"/queue.topic/str(queue.queue_id)).iterdir())], [messages[i].store_timestamp for i in range(49,len(messages),50)], messages[-1].store_timestamp)
+
+        await _each(first_at, check)
+
+    async def _all_queues(self, topics: dict[str, int]) -> list[MessageQueue]:
+        queues: list[MessageQueue] = []
+        for topic, count in topics.items():
+            there = await self._reader.queues(topic)
+            assert len(there) == count, there
+            queues += there
+        return queues
+
+    async def _create_topic(self, topic: str, queues: int) -> None:
+        header = CreateTopicHeader(
+            topic=topic,
+            default_topic="TBW102",
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            perm=6,
+            topic_sys_flag=0,
+        )
+        await self._ask(Command(RequestCode.UPDATE_AND_CREATE_TOPIC, encode_fields(header)))
+
+        async def is_known() -> bool:
+            try:
+                await self._reader.queues(topic)
+            except CometError:
+                return False
+            return True
+
+        await _until(is_known, f"the name server knows {topic}")
+
+    async def _create_group(self, group: str) -> None:
+        body = json.dumps({"groupName": group, "retryMaxTimes": 5}).encode()
+        await self._ask(Command(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body))
+
+    async def _ask(self, request: Command) -> None:
+        reply = await self._remoting.call(self._broker.address, request, CALL_SECONDS)
+        if reply.code != ResponseCode.SUCCESS:
+            raise error_for(reply, self._broker.address)
+
+
+def hash_of(word: str) -> int:
+    """The same in every process, unlike Python's own."""
+    return sum(word.encode()) * 31 % 1009
+
+
+async def _each(items: Iterable[Any], work: Callable[[Any], Awaitable[None]]) -> None:
+    """Works on all items, some at a time."""
+    todo = iter(items)
+
+    async def take_on() -> None:
+        for item in todo:
+            await work(item)
+
+    await asyncio.gather(*(take_on() for _ in range(IN_FLIGHT)))
+
+
+async def _until(condition: Callable[[], Awaitable[bool]], what: str) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS_MAX
+    while not await condition():
+        assert time.monotonic() < deadline, f"not within {WAIT_SECONDS_MAX} s: {what}"
+        await asyncio.sleep(POLL_SECONDS)

@@ -1,0 +1,161 @@
+"""Name servers and brokers of three makes, to be combined at will: ours, RocketMQ 4.9.7 and RocketMQ 5.5.0.
+
+All of them take the same flags and the same configuration keys, so a make is nothing but the beginning of a command
+line. ``servers`` knows how to run a process; here is what its parts are made of when they are not a pair of one make.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from .java import QUIET_LOGBACK, MissingComponent, fetch_jars, require_tools
+from .servers import (
+    GET_ROUTEINFO_BY_TOPIC,
+    HERE,
+    KEY_TOPIC,
+    Server,
+    ServerCommands,
+    accepts,
+    ask,
+    cometmq_commands,
+    free_ports,
+)
+
+OURS = "cometmq"
+ROCKETMQ_4 = "rocketmq-4.9.7"
+ROCKETMQ_5 = "rocketmq-5.5.0"
+THEIRS = (ROCKETMQ_4, ROCKETMQ_5)
+
+_POMS = {
+    ROCKETMQ_4: HERE / "servers" / "pom.xml",
+    ROCKETMQ_5: HERE / "servers" / "rocketmq-5.5.0" / "pom.xml",
+}
+_OPENED = ("java.nio", "java.lang", "sun.nio.ch", "java.util")
+_EXPORTED = ("jdk.internal.ref", "sun.nio.ch")
+
+# These servers live for seconds: start-up time counts for more than the best machine code.
+_QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+
+def commands_of(system: str, home: Path) -> ServerCommands:
+    """How to start a system's servers; ``home`` is for what Java's write beside their stores.
+
+    Raises:
+        MissingComponent: something is not installed and could not be fetched.
+    """
+    if system == OURS:
+        return cometmq_commands()
+    if system not in _POMS:
+        raise MissingComponent(f"no such system: {system}; expected one of {(OURS, *THEIRS)}")
+    require_tools()
+    jars = fetch_jars(_POMS[system])
+    configuration = home / "conf"
+    configuration.mkdir(parents=True, exist_ok=True)
+    # 4.9 refuses to start without its two files, and 5.5 would log every detail without its own.
+    for part in ("namesrv", "broker"):
+        for name in (f"logback_{part}.xml", f"rmq.{part}.logback.xml"):
+            (configuration / name).write_text(QUIET_LOGBACK, encoding="utf-8")
+    flags = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
+    flags += [f"--add-exports=java.base/{package}=ALL-UNNAMED" for package in _EXPORTED]
+    flags += [*_QUICK_START, f"-Duser.home={home}", "-cp", str(jars / "*")]
+    package = "org.apache.rocketmq"
+    return ServerCommands(
+        ("java", "-Xmx128m", *flags, f"{package}.namesrv.NamesrvStartup"),
+        ("java", "-Xmx512m", *flags, f"{package}.broker.BrokerStartup"),
+        {"ROCKETMQ_HOME": str(home)},
+    )
+
+
+class NameServer:
+    """One name server on a free port."""
+
+    def __init__(self, commands: ServerCommands, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        (self.port,) = free_ports(0)
+        conf = directory / "namesrv.conf"
+        conf.write_text(f"listenPort={self.port}\nkvConfigPath={directory / 'kvConfig.json'}\n")
+        command = [*commands.name_server, "-c", str(conf)]
+        self._server = Server("namesrv", command, commands.environment, directory)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[NameServer]:
+        try:
+            self._server.start(lambda: accepts(self.port))
+            yield self
+            self._server.stop()
+        finally:
+            self._server.kill()
+
+    def knows(self, broker_port: int) -> bool:
+        """Whether a broker on that port has registered, and with the topic that every broker has."""
+        try:
+            code, body = ask(self.port, GET_ROUTEINFO_BY_TOPIC, {"topic": KEY_TOPIC})
+        except OSError:
+            return False
+        return code == 0 and f"127.0.0.1:{broker_port}".encode() in body
+
+
+class Broker:
+    """One master broker. It may be another make after each stop; port, name and directory stay."""
+
+    def __init__(
+        self, name_server: NameServer, directory: Path, name: str, **settings: object
+    ) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.name = name
+        self.directory = directory
+        self.store = directory / "store"
+        # The broker also opens the VIP port, two below, and the replication port, one above.
+        self.port = free_ports(0, -2, +1)[0]
+        self._name_server = name_server
+        self._conf = directory / f"{name}.conf"
+        values = {
+            "listenPort": self.port,
+            "brokerClusterName": "interop-cluster",
+            "brokerName": name,
+            "brokerId": 0,
+            "brokerIP1": "127.0.0.1",
+            "storePathRootDir": self.store,
+            "storePathCommitLog": self.store / "commitlog",
+            "autoCreateTopicEnable": "true",
+            **settings,
+        }
+        self._conf.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
+        self._server: Server | None = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self, commands: ServerCommands) -> None:
+        """Returns when the broker accepts connections and the name server knows it."""
+        command = [*commands.broker, "-n", self._name_server.address, "-c", str(self._conf)]
+        self._server = Server(self.name, command, commands.environment, self.directory)
+        self._server.start(lambda: accepts(self.port) and self._name_server.knows(self.port))
+
+    def stop(self) -> None:
+        """Ends the broker by SIGTERM."""
+        if self._server is not None:
+            self._server.stop()
+            self._server = None
+
+    def kill(self) -> None:
+        """Ends the broker by SIGKILL."""
+        if self._server is not None:
+            self._server.kill()
+            self._server = None
+
+    @contextlib.contextmanager
+    def running(self, commands: ServerCommands) -> Iterator[Broker]:
+        try:
+            self.start(commands)
+            yield self
+            self.stop()
+        finally:
+            self.kill()
