@@ -21,6 +21,8 @@ from cometmq.base.ports import TEMPORARY_SUFFIX, Buffer, File, Lock
 # syncfs is the one call we need that Python does not offer.
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# What the kernel says where a file system makes no files without a name (O_TMPFILE), NFS for one.
+_NO_NAMELESS = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL)
 _CHUNK_BYTES = 1 << 20
 _ZEROS = bytes(_CHUNK_BYTES)
 
@@ -161,16 +163,29 @@ class SystemFiles:
             raise
 
     def _create_allocated(self, path: str, size_bytes: int) -> File:
-        """Under another name until it has its length: a kill in between must not leave a short file in the row."""
+        """Nameless until it is whole: RocketMQ refuses a directory in which a kill left anything unfinished."""
         if os.path.exists(path):
             raise FileExistsError(path)
         temporary = path + TEMPORARY_SUFFIX
-        fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            fd = os.open(
+                os.path.dirname(path) or ".", os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o644
+            )
+            is_nameless = True
+        except OSError as error:
+            if error.errno not in _NO_NAMELESS:
+                raise
+            fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            is_nameless = False
         try:
             with _disk_errors(path):
                 os.posix_fallocate(fd, 0, size_bytes)
                 os.fsync(fd)
-                os.rename(temporary, path)
+                if is_nameless:
+                    # Python follows the link to the file only when it is given a directory, too.
+                    os.link(f"/proc/self/fd/{fd}", path, src_dir_fd=fd, follow_symlinks=True)
+                else:
+                    os.rename(temporary, path)
                 self.sync_directory(os.path.dirname(path))
             return MappedFile(path, fd, size_bytes, writable=True)
         except BaseException:

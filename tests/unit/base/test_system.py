@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +43,34 @@ def test_a_file_is_not_made_over_another(tmp_path: Path, allocate: bool) -> None
         FILES.create(str(path), 4096, allocate=allocate)
     assert path.read_bytes() == b"precious"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("is_nameless", [True, False])
+def test_an_allocated_file_gets_its_name_when_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_nameless: bool
+) -> None:
+    allocate, open_ = os.posix_fallocate, os.open
+    names: list[str] = []
+
+    def look(fd: int, offset: int, length: int) -> None:
+        names.extend(os.listdir(tmp_path))  # noqa: PTH208
+        allocate(fd, offset, length)
+
+    def refuse(path: str, flags: int, mode: int = 0o777) -> int:
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, "no such files here")
+        return open_(path, flags, mode)
+
+    monkeypatch.setattr(os, "posix_fallocate", look)
+    if not is_nameless:
+        monkeypatch.setattr(os, "open", refuse)
+    file = FILES.create(str(tmp_path / "f"), 4096, allocate=True)
+    file.write_at(0, b"x")
+    file.close()
+    # RocketMQ does not start over a directory with an unfinished file in it.
+    assert names == ([] if is_nameless else ["f.tmp"])
+    assert [path.name for path in tmp_path.iterdir()] == ["f"]
+    assert (tmp_path / "f").read_bytes() == b"x" + bytes(4095)
 
 
 def test_a_view_outlives_its_file(tmp_path: Path) -> None:
