@@ -56,6 +56,8 @@ class ConsumeQueues:
         self.table: dict[str, dict[int, ConsumeQueue]] = {}
         self.waiting_count = 0
         self._new_count = 0
+        # Directories that are gone cannot be synced one by one.
+        self._has_deleted = False
         self.written = Written(0, 0, 0, -1)
         self._files = files
         self._waiting: list[ConsumeQueue] = []
@@ -163,7 +165,8 @@ class ConsumeQueues:
         directories = {
             self._changed_directories.popleft() for _ in range(len(self._changed_directories))
         }
-        if len(paths) > SYNCED_SINGLY_MAX:
+        has_deleted, self._has_deleted = self._has_deleted, False
+        if has_deleted or len(paths) > SYNCED_SINGLY_MAX:
             self._files.sync_partition(self.directory)
         else:
             self._sync_singly(paths, directories)
@@ -209,7 +212,7 @@ class ConsumeQueues:
         queues = self.table.pop(topic, {})
         for queue in queues.values():
             self._drop_files(queue)
-        self._files.remove_tree(f"{self.directory}/{topic}")
+        self._remove_tree(f"{self.directory}/{topic}")
         return len(queues)
 
     def delete_queue(self, queue: ConsumeQueue) -> None:
@@ -218,7 +221,7 @@ class ConsumeQueues:
         if not queues:
             del self.table[queue.topic]
         self._drop_files(queue)
-        self._files.remove_tree(queue.directory)
+        self._remove_tree(queue.directory)
 
     def expired_files(self, queue: ConsumeQueue, log_start: int) -> list[str]:
         """Take files whose records are all gone out of a queue; the last stays. The caller removes them, in order."""
@@ -273,6 +276,11 @@ class ConsumeQueues:
             queue.dirty_epoch = self._epoch
             queue.dirty_start = start
             self._dirty.append(queue.path(start))
+
+    def _remove_tree(self, directory: str) -> None:
+        if self._files.exists(directory):
+            self._files.remove_tree(directory)
+            self._has_deleted = True
 
     def _drop_files(self, queue: ConsumeQueue) -> None:
         if queue.waiting is not None:

@@ -39,10 +39,14 @@ class DeletedTopics:
         self._ends |= dict.fromkeys(topics, log_end)
         self._save()
 
-    def prune(self, log_start: int) -> None:
-        """Forget what the log no longer holds."""
-        kept = {topic: end for topic, end in self._ends.items() if end > log_start}
-        if len(kept) < len(self._ends):
+    def prune(self, log_start: int, log_end: int) -> None:
+        """Forget what the log no longer holds, at either end.
+
+        A power loss may have taken the tail of the log: a new topic's records at the same offsets must count.
+        """
+        ends = {topic: min(end, log_end) for topic, end in self._ends.items()}
+        kept = {topic: end for topic, end in ends.items() if end > log_start}
+        if kept != self._ends:
             self._ends = kept
             self._save()
 

@@ -114,7 +114,7 @@ class Housekeeping:
             self._files.remove(path)
         if self._index is not None:
             self._index.delete_before(start)
-        self._deleted.prune(start)
+        self._deleted.prune(start, self._log.end)
 
     def _remove(self, paths: list[str], pause_seconds: float) -> None:
         self._remover.remove(paths, pause_seconds, in_background=self.in_background)

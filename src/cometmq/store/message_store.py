@@ -336,14 +336,22 @@ class MessageStore:
         recovery = Recovery(
             self.config, self._files, self._log, self._queues, self._index, follower, deleted, stop
         )
+
         # RocketMQ looks at the mere presence of this file; which boot wrote it is ours to know.
-        recovery.run(lambda: self._files.replace(abort, boot_id))
+        def note_start() -> None:
+            if is_clean:
+                self._files.replace(abort, boot_id)
+
+        recovery.run(note_start)
         self._checkpoint.marks = recovery.marks_after()
         self._checkpoint.save(sync=True)
         self.watermarks.reset(recovery.end)
         self._appender.resume(recovery.last_timestamp, recovery.last_record)
         self._log_flusher.flushed_timestamp = recovery.last_timestamp
-        self._deleted.prune(self._log.start)
+        self._deleted.prune(self._log.start, recovery.end)
+        if not is_clean and not stop.is_same_boot:
+            # Not before all is mended: a kill on the way must not make lost writes look like kept ones.
+            self._files.replace(abort, boot_id)
 
     def _on_flush_failure(self, reason: str) -> None:
         self._appender.refusal = StoreClosed(reason)

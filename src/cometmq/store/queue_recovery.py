@@ -167,7 +167,8 @@ class QueueRecovery:
             return False
         queue.next_offset = end
         entry = queue.entry(queue.first_start // ENTRY_BYTES, self._queues.open_files)
-        return entry is not None and entry[1] != FILLER_SIZE and entry[0] < deleted_end
+        # Some of the files may be back and some not. One without a believable entry has nothing to lose.
+        return entry is None or (entry[1] != FILLER_SIZE and entry[0] < deleted_end)
 
     def _record_end(self, queue: ConsumeQueue, offset: int) -> int:
         entry = queue.entry(offset - 1, self._queues.open_files) if offset else None

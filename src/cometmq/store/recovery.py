@@ -95,6 +95,7 @@ class Recovery:
             before_changes()
             self._load_index()
             self._start_empty()
+            self._make_durable()
             return
         start = self._scan_start()
         self._scan(start)
@@ -104,10 +105,7 @@ class Recovery:
         self._log.sync_range(start, self.end)
         self._queue_recovery.settle(NO_BOUND if self._stop.is_clean else start, self.end)
         self._feed(start)
-        if not self._stop.is_clean:
-            # What was wiped or removed must stay so. Another kill would forget that it is not on disk yet, and by the
-            # time of a power loss the old entries could no longer be told from good ones.
-            self._files.sync_partition(self._config.root)
+        self._make_durable()
         indexed_record = self._index.end_offset if self._index is not None else -1
         self._queues.written = Written(
             self.end, self.last_timestamp, self.last_record, indexed_record
@@ -120,6 +118,15 @@ class Recovery:
             start,
             len(self._queues.table),
         )
+
+    def _make_durable(self) -> None:
+        """What was wiped or removed must stay so.
+
+        Another kill would forget that it is not on disk yet, and by the time of a power loss the old entries could no
+        longer be told from good ones.
+        """
+        if not self._stop.is_clean:
+            self._files.sync_partition(self._config.root)
 
     def marks_after(self) -> Marks:
         """What the checkpoint may promise now: the log was synced, the queues not yet."""

@@ -183,8 +183,7 @@ class FaultyFiles:
             self._disk.sync_directory(path)
             for inode in self._disk.names.values():
                 self._sync(inode)
-            for directory in self._disk.directories:
-                self._disk.sync_directory(directory)
+            self._disk.sync_names()
 
         self._call("sync partition", path, sync_all)
 

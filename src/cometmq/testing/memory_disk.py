@@ -149,6 +149,13 @@ class MemoryDisk:
         for change in self._changes.pop(path, []):
             change.apply(self._durable_names)
 
+    def sync_names(self) -> None:
+        """As ``sync_directory`` of every directory, removed ones included."""
+        for changes in self._changes.values():
+            for change in changes:
+                change.apply(self._durable_names)
+        self._changes = {}
+
     def allocate(self, inode: Inode, position: int, length: int, path: str) -> None:
         """Take the blocks of a range. Raises DiskFull, and then takes none."""
         if length == 0:
