@@ -36,8 +36,7 @@ class DeletedTopics:
 
     def note(self, topics: Iterable[str], log_end: int) -> None:
         """Remember durably that nothing of these topics below ``log_end`` counts. Raises DiskFull."""
-        self._ends |= dict.fromkeys(topics, log_end)
-        self._save()
+        self._save(self._ends | dict.fromkeys(topics, log_end))
 
     def prune(self, log_start: int, log_end: int) -> None:
         """Forget what the log no longer holds, at either end.
@@ -47,15 +46,16 @@ class DeletedTopics:
         ends = {topic: min(end, log_end) for topic, end in self._ends.items()}
         kept = {topic: end for topic, end in ends.items() if end > log_start}
         if kept != self._ends:
-            self._ends = kept
-            self._save()
+            self._save(kept)
 
     def by_topic_bytes(self) -> dict[bytes, int]:
         """Topic, as a record holds it, to the offset from which on it counts."""
         return {topic.encode(): end for topic, end in self._ends.items()}
 
-    def _save(self) -> None:
-        if self._ends:
-            self._files.replace(self._path, msgspec.json.encode(self._ends))
+    def _save(self, ends: dict[str, int]) -> None:
+        if ends:
+            self._files.replace(self._path, msgspec.json.encode(ends))
         else:
             self._files.remove(self._path)
+        # Last, so that what could not be saved is not saved later, with the next change, behind everybody's back.
+        self._ends = ends
