@@ -1,4 +1,8 @@
-"""Fixtures: the compiled Java program, and one pair of servers for the whole run.
+"""Fixtures: the compiled programs, and servers for the whole run.
+
+``java_program``: the program around Java's client 4.9.8; ``java_programs``: by version. ``servers``: name server and
+broker. ``guarded_servers``: another pair that speaks TLS only and takes no message to be in memory, so that new groups
+begin where they ask to. All live for the session; a test may restart a broker if it leaves it running.
 
 ``COMETMQ_INTEROP_SERVERS=java`` starts RocketMQ 4.9.7's own servers in place of ours. ``COMETMQ_CACHE`` moves the
 directory for jars and classes. A missing component ends the run with exit code 3: nothing is skipped silently.
@@ -14,39 +18,96 @@ from pathlib import Path
 
 import pytest
 
+from .certificates import Certificates
+from .features import JAVA_VERSIONS
 from .java import JavaProgram, MissingComponent, compile_program, fetch_jars, require_tools
-from .servers import HERE, ServerFailed, ServerPair, cometmq_commands, java_commands
+from .record import Recorder
+from .servers import (
+    HERE,
+    ServerCommands,
+    ServerFailed,
+    ServerPair,
+    cometmq_commands,
+    java_commands,
+)
 
 EXIT_CODE_MISSING = 3
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if os.environ.get("COMETMQ_INTEROP_SERVERS", "cometmq") == "cometmq":
+        config.pluginmanager.register(Recorder(), "cometmq-interop-recorder")
+
+
 @pytest.fixture(scope="session")
-def java_program(tmp_path_factory: pytest.TempPathFactory) -> JavaProgram:
-    try:
+def java_programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, JavaProgram]:
+    programs = {}
+    with required():
         require_tools()
-        jars = fetch_jars(HERE / "pom.xml")
-        classes = compile_program(HERE / "java", jars)
-    except MissingComponent as error:
-        pytest.exit(f"interop tests cannot run: {error}", returncode=EXIT_CODE_MISSING)
-    return JavaProgram(classes=classes, jars=jars, runs=tmp_path_factory.mktemp("java"))
+        for version in JAVA_VERSIONS:
+            jars = fetch_jars(HERE / "pom.xml", version)
+            classes = compile_program(HERE / "java", jars, version)
+            runs = tmp_path_factory.mktemp(f"java-{version}-")
+            programs[version] = JavaProgram(classes=classes, jars=jars, runs=runs)
+    return programs
+
+
+@pytest.fixture(scope="session")
+def java_program(java_programs: dict[str, JavaProgram]) -> JavaProgram:
+    return java_programs[JAVA_VERSIONS[0]]
+
+
+@pytest.fixture(scope="session")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> ServerCommands:
+    kind = os.environ.get("COMETMQ_INTEROP_SERVERS", "cometmq")
+    with required():
+        if kind == "cometmq":
+            return cometmq_commands()
+        if kind == "java":
+            return java_commands(tmp_path_factory.mktemp("java-servers") / "home")
+        raise MissingComponent(f"COMETMQ_INTEROP_SERVERS={kind}: expected cometmq or java")
 
 
 @pytest.fixture(scope="session")
 def servers(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    commands: ServerCommands,
 ) -> Iterator[ServerPair]:
-    directory = tmp_path_factory.mktemp("servers")
-    kind = os.environ.get("COMETMQ_INTEROP_SERVERS", "cometmq")
+    yield from _running(request, ServerPair(commands, tmp_path_factory.mktemp("servers") / "pair"))
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates") / "made")
+
+
+@pytest.fixture(scope="session")
+def guarded_servers(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    commands: ServerCommands,
+    certificates: Certificates,
+) -> Iterator[ServerPair]:
+    pair = ServerPair(
+        commands,
+        tmp_path_factory.mktemp("guarded") / "pair",
+        broker_settings={"accessMessageInMemoryMaxRatio": 0},
+        tls=certificates,
+    )
+    yield from _running(request, pair)
+
+
+@contextlib.contextmanager
+def required() -> Iterator[None]:
+    """Ends the run when a component is missing inside."""
     try:
-        if kind == "cometmq":
-            commands = cometmq_commands()
-        elif kind == "java":
-            commands = java_commands(directory / "home")
-        else:
-            raise MissingComponent(f"COMETMQ_INTEROP_SERVERS={kind}: expected cometmq or java")
+        yield
     except MissingComponent as error:
         pytest.exit(f"interop tests cannot run: {error}", returncode=EXIT_CODE_MISSING)
-    pair = ServerPair(commands, directory / "pair")
+
+
+def _running(request: pytest.FixtureRequest, pair: ServerPair) -> Iterator[ServerPair]:
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(pair.running())

@@ -11,12 +11,21 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 MAVEN_SECONDS_MAX = 600
 JAVAC_SECONDS_MAX = 180
 MAIN_CLASS = "cometmq.interop.Main"
+
+# Where 5.x keeps the classes that our program knows from 4.x. Everything else that differs is in ``Dialect.java``.
+MOVED_PACKAGES = {
+    "org.apache.rocketmq.common.protocol.": "org.apache.rocketmq.remoting.protocol.",
+    "org.apache.rocketmq.common.admin.": "org.apache.rocketmq.remoting.protocol.admin.",
+    "org.apache.rocketmq.common.subscription.": (
+        "org.apache.rocketmq.remoting.protocol.subscription."
+    ),
+}
 
 # Without a configuration of its own, the logging library among the client's jars prints every detail to standard
 # output, in between the lines that the driver reads.
@@ -27,37 +36,55 @@ class MissingComponent(Exception):
     """A component that these tests need is not there; the message says which one and what to do."""
 
 
-def require_tools() -> None:
-    """Raises ``MissingComponent`` unless java, javac and mvn are on the path."""
-    missing = [tool for tool in ("java", "javac", "mvn") if shutil.which(tool) is None]
+def require_tools(names: Iterable[str] = ("java", "javac", "mvn")) -> None:
+    """Raises ``MissingComponent`` unless these commands are on the path."""
+    missing = [name for name in names if shutil.which(name) is None]
     if missing:
         raise MissingComponent(
-            f"not on the path: {', '.join(missing)}; install a JDK (17 or later) and Maven"
+            f"not on the path: {', '.join(missing)}; install what tests/interop/README.md asks for"
         )
 
 
-def fetch_jars(pom: Path) -> Path:
-    """The directory with the runtime jars of a pom file, filled by Maven when it is not there yet."""
+def fetch_jars(pom: Path, version: str = "") -> Path:
+    """The directory with the runtime jars of a pom file, filled by Maven when it is not there yet.
+
+    ``version`` replaces the pom's own ``rocketmq.version``.
+    """
 
     def fill(directory: Path) -> None:
         goal = "dependency:copy-dependencies"
         options = ["-DincludeScope=runtime", f"-DoutputDirectory={directory}"]
-        _run(["mvn", "-q", "-B", "-f", str(pom), goal, *options], seconds_max=MAVEN_SECONDS_MAX)
+        if version:
+            options.append(f"-Drocketmq.version={version}")
+        run_tool(["mvn", "-q", "-B", "-f", str(pom), goal, *options], seconds_max=MAVEN_SECONDS_MAX)
 
-    return _cached(f"jars-{pom.parent.name}", [pom], fill)
+    name = "-".join(filter(None, ("jars", pom.parent.name, version)))
+    return cached(name, [pom], fill, salt=version)
 
 
-def compile_program(sources: Path, jars: Path) -> Path:
+def compile_program(sources: Path, jars: Path, version: str) -> Path:
     """The directory with the classes of our program, compiled when its sources have changed."""
-    files = sorted(sources.rglob("*.java"))
+    series = version[0]
+    common = sorted((sources / "common").rglob("*.java"))
+    own = sorted((sources / f"series-{series}").rglob("*.java"))
+    moved = MOVED_PACKAGES if series == "5" else {}
 
     def fill(directory: Path) -> None:
-        options = ["--release", "17", "-nowarn", "-encoding", "UTF-8"]
-        paths = ["-cp", str(jars / "*"), "-d", str(directory)]
-        _run(["javac", *options, *paths, *map(str, files)], seconds_max=JAVAC_SECONDS_MAX)
+        with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
+            files = []
+            for file in [*common, *own]:
+                text = file.read_text(encoding="utf-8")
+                for old, new in moved.items():
+                    text = text.replace(f"import {old}", f"import {new}")
+                files.append(Path(scratch) / file.name)
+                files[-1].write_text(text, encoding="utf-8")
+            options = ["--release", "17", "-nowarn", "-encoding", "UTF-8"]
+            paths = ["-cp", str(jars / "*"), "-d", str(directory)]
+            command = ["javac", *options, *paths, *map(str, files)]
+            run_tool(command, seconds_max=JAVAC_SECONDS_MAX)
 
     # The jars' directory is named after their versions, so it stands for them.
-    return _cached("classes", files, fill, salt=jars.name)
+    return cached("classes", [*common, *own], fill, salt=f"{jars.name} {moved}")
 
 
 class JavaProgram:
@@ -67,8 +94,15 @@ class JavaProgram:
         self._classpath = f"{classes}{os.pathsep}{jars / '*'}"
         self._runs = runs
 
-    def start(self, run: str, arguments: Iterable[str], *, header_encoding: str) -> RunningProgram:
-        """Starts the program; ``run`` names its directory."""
+    def start(
+        self,
+        run: str,
+        arguments: Iterable[str],
+        *,
+        header_encoding: str,
+        settings: Mapping[str, str] | None = None,
+    ) -> RunningProgram:
+        """Starts the program; ``run`` names its directory, ``settings`` are further system properties."""
         home = self._runs / run
         home.mkdir(parents=True)
         logback = home / "logback.xml"
@@ -81,6 +115,7 @@ class JavaProgram:
             "logback.configurationFile": str(logback),
             "rocketmq.client.logLevel": "WARN",
             "rocketmq.serialize.type": header_encoding,
+            **(settings or {}),
         }
         # The program is over in a minute: start-up time counts for more than the best machine code.
         flags = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
@@ -92,12 +127,19 @@ class JavaProgram:
 class RunningProgram:
     """One process. Its output goes to files, so that neither side ever waits for the other to read."""
 
-    def __init__(self, command: list[str], home: Path) -> None:
+    def __init__(
+        self, command: list[str], home: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
         self._lines_file = home / "out.txt"
         self._errors_file = home / "err.txt"
         with self._lines_file.open("wb") as out, self._errors_file.open("wb") as err:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=out, stderr=err, env=clean_environment()
+                command,
+                cwd=home,
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=err,
+                env={**clean_environment(), **(environment or {})},
             )
 
     def lines(self) -> list[str]:
@@ -146,11 +188,17 @@ def tail(file: Path, characters_max: int = 4000) -> str:
     return text[-characters_max:]
 
 
-def _cached(kind: str, inputs: list[Path], fill: Callable[[Path], None], *, salt: str = "") -> Path:
+def cache_root() -> Path:
+    """Where everything lives that these tests make or fetch."""
+    return Path(os.environ.get("COMETMQ_CACHE") or Path.home() / ".cache" / "cometmq") / "interop"
+
+
+def cached(kind: str, inputs: list[Path], fill: Callable[[Path], None], *, salt: str = "") -> Path:
+    """The cache entry of this kind made from these inputs; ``fill`` makes it when it is not there yet."""
     digest = hashlib.sha256(salt.encode())
     for file in inputs:
         digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
-    root = Path(os.environ.get("COMETMQ_CACHE") or Path.home() / ".cache" / "cometmq") / "interop"
+    root = cache_root()
     entry = root / f"{kind}-{digest.hexdigest()[:16]}"
     if not entry.is_dir():
         root.mkdir(parents=True, exist_ok=True)
@@ -167,11 +215,12 @@ def _cached(kind: str, inputs: list[Path], fill: Callable[[Path], None], *, salt
     return entry
 
 
-def _run(command: list[str], *, seconds_max: float) -> None:
+def run_tool(command: list[str], *, seconds_max: float, cwd: Path | None = None) -> None:
+    """Runs a tool to its end. Raises ``MissingComponent`` with its output when it fails."""
     name = command[0]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=seconds_max, check=False
+            command, capture_output=True, text=True, timeout=seconds_max, check=False, cwd=cwd
         )
     except subprocess.TimeoutExpired:
         raise MissingComponent(f"{name} did not end within {seconds_max} s: {command}") from None

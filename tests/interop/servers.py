@@ -12,14 +12,16 @@ import os
 import random
 import signal
 import socket
+import ssl
 import struct
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .certificates import Certificates
 from .java import QUIET_LOGBACK, MissingComponent, clean_environment, fetch_jars, tail
 
 HERE = Path(__file__).parent
@@ -142,38 +144,62 @@ class Server:
 class ServerPair:
     """A name server and a master broker that knows it, with everything they write below one directory."""
 
-    def __init__(self, commands: ServerCommands, directory: Path) -> None:
+    def __init__(
+        self,
+        commands: ServerCommands,
+        directory: Path,
+        *,
+        broker_settings: Mapping[str, object] | None = None,
+        tls: Certificates | None = None,
+    ) -> None:
         self.store = directory / "store"
         directory.mkdir(parents=True)
+        self._tls = tls
+        shared: dict[str, object] = {}
+        environment = dict(commands.environment)
+        if tls is not None:
+            # Our servers take a file of settings, Java's take some of them as system properties only.
+            shared["tls.config.file"] = _write_conf(
+                directory / "tls.properties", tls.server_settings()
+            )
+            flags = (f"-D{name}={value}" for name, value in tls.server_settings().items())
+            environment["JAVA_TOOL_OPTIONS"] = " ".join(flags)
         (self._name_server_port,) = free_ports(0)
         # The broker also opens the VIP port, two below, and the replication port, one above.
         self._broker_port = free_ports(0, -2, +1)[0]
         name_server_conf = _write_conf(
             directory / "namesrv.conf",
-            listenPort=self._name_server_port,
-            kvConfigPath=directory / "kvConfig.json",
+            {
+                "listenPort": self._name_server_port,
+                "kvConfigPath": directory / "kvConfig.json",
+                **shared,
+            },
         )
         broker_conf = _write_conf(
             directory / "broker.conf",
-            listenPort=self._broker_port,
-            brokerClusterName="interop-cluster",
-            brokerName="interop-broker",
-            brokerId=0,
-            brokerIP1="127.0.0.1",
-            storePathRootDir=self.store,
-            storePathCommitLog=self.store / "commitlog",
-            autoCreateTopicEnable="true",
+            {
+                "listenPort": self._broker_port,
+                "brokerClusterName": "interop-cluster",
+                "brokerName": "interop-broker",
+                "brokerId": 0,
+                "brokerIP1": "127.0.0.1",
+                "storePathRootDir": self.store,
+                "storePathCommitLog": self.store / "commitlog",
+                "autoCreateTopicEnable": "true",
+                **shared,
+                **(broker_settings or {}),
+            },
         )
         self._name_server = Server(
             "namesrv",
             [*commands.name_server, "-c", str(name_server_conf)],
-            commands.environment,
+            environment,
             directory,
         )
         self._broker = Server(
             "broker",
             [*commands.broker, "-n", self.address, "-c", str(broker_conf)],
-            commands.environment,
+            environment,
             directory,
         )
 
@@ -206,7 +232,12 @@ class ServerPair:
     def has_route(self) -> bool:
         """Whether the name server knows a broker for the topic that new topics are made from."""
         try:
-            code, body = ask(self._name_server_port, GET_ROUTEINFO_BY_TOPIC, {"topic": KEY_TOPIC})
+            code, body = ask(
+                self._name_server_port,
+                GET_ROUTEINFO_BY_TOPIC,
+                {"topic": KEY_TOPIC},
+                tls=None if self._tls is None else self._tls.context(),
+            )
         except OSError:
             return False
         if code == TOPIC_NOT_EXIST:
@@ -227,7 +258,9 @@ def accepts(port: int) -> bool:
     return True
 
 
-def ask(port: int, code: int, fields: dict[str, str]) -> tuple[int, bytes]:
+def ask(
+    port: int, code: int, fields: dict[str, str], *, tls: ssl.SSLContext | None = None
+) -> tuple[int, bytes]:
     """One request in RocketMQ's remoting protocol; returns code and body of the reply.
 
     Written out here, so that these tests judge the servers without the help of any code under test.
@@ -242,7 +275,12 @@ def ask(port: int, code: int, fields: dict[str, str]) -> tuple[int, bytes]:
             "version": 0,
         }
     ).encode()
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+    with contextlib.ExitStack() as stack:
+        connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5))
+        if tls is not None:
+            connection = stack.enter_context(
+                tls.wrap_socket(connection, server_hostname="127.0.0.1")
+            )
         connection.sendall(struct.pack(">ii", 4 + len(header), len(header)) + header)
         with connection.makefile("rb") as stream:
             length, header_length = struct.unpack(">ii", _read(stream.read, 8))
@@ -273,6 +311,6 @@ def _read(read: Callable[[int], bytes], size: int) -> bytes:
     return data
 
 
-def _write_conf(file: Path, **values: object) -> Path:
+def _write_conf(file: Path, values: Mapping[str, object]) -> Path:
     file.write_text("".join(f"{key}={value}{os.linesep}" for key, value in values.items()), "utf-8")
     return file

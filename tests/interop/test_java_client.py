@@ -1,4 +1,4 @@
-"""RocketMQ's own Java client 4.9.8 against our name server and broker.
+"""RocketMQ's own Java clients 4.9.8 and 5.5.0 against our name server and broker.
 
 The scenarios are Java programs under ``java/``; one process runs many of them, because a Java start costs more than
 most scenarios. Here each is a test of its own, so that a report names what broke.
@@ -6,20 +6,19 @@ most scenarios. Here each is a test of its own, so that a report names what brok
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import pytest
 
-from .java import JavaProgram, RunningProgram
+from .certificates import Certificates
+from .features import HEADER_ENCODINGS, JAVA_VERSIONS, java_client
+from .java import JavaProgram
+from .report import TEST_SECONDS_MAX, Report, RestartReport, finish, run_around_restart
 from .servers import ServerPair
 
-RUN_SECONDS_MAX = 300
-WAITING_SECONDS_MAX = 120
-UNREGISTERED_SECONDS_MAX = 10
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(TEST_SECONDS_MAX)]
 
-# A session fixture's work counts for the first test that asks for it, so the limit is that of a whole run.
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(RUN_SECONDS_MAX + WAITING_SECONDS_MAX)]
+Record = Callable[[str, object], None]
 
 SCENARIOS = (
     "topic-auto-creation",
@@ -31,6 +30,7 @@ SCENARIOS = (
     "send-async",
     "send-one-way",
     "send-batch",
+    "send-compressed",
     "send-vip-channel",
     "send-refused",
     "push-two-consumers",
@@ -51,66 +51,73 @@ SCENARIOS = (
     "admin-key-values",
     "admin-write-permission",
 )
+BEGINNINGS = ("from-first", "from-last", "from-timestamp")
 BEFORE_RESTART = ("before-restart-concurrent", "before-restart-orderly", "during-restart")
 AFTER_RESTART = ("after-restart-store", "after-restart-concurrent", "after-restart-orderly")
 
+# A send of every kind, a large body, a consumer that is told and one that waits.
+OVER_TLS = ("send-sync", "send-batch", "send-refused", "push-two-consumers", "pull-long-polling")
 
-@dataclass(frozen=True)
-class Report:
-    """What one run of the Java program said: scenario name to None (ok) or the reason of its failure."""
-
-    results: dict[str, str | None]
-    ending: str
-    errors: str
-
-    def require_ok(self, name: str) -> None:
-        if name not in self.results:
-            pytest.fail(f"{name} was not reported; {self.ending}\n{self.errors}", pytrace=False)
-        reason = self.results[name]
-        if reason is not None:
-            pytest.fail(f"{name}: {reason}\n{self.errors}", pytrace=False)
+VARIANTS = [(version, encoding) for version in JAVA_VERSIONS for encoding in HEADER_ENCODINGS]
 
 
-@pytest.fixture(scope="session", params=["JSON", "ROCKETMQ"])
-def report(
-    request: pytest.FixtureRequest, java_program: JavaProgram, servers: ServerPair
-) -> Report:
-    """All scenarios, once in each of the two header encodings that a client may choose."""
-    encoding = str(request.param)
-    name = encoding.lower()
-    arguments = ["scenarios", servers.address, name]
-    return _finish(java_program.start(name, arguments, header_encoding=encoding))
-
-
-@dataclass(frozen=True)
-class RestartReport:
-    """Two runs of the program around a restart of the broker."""
-
-    before: Report
-    after: Report
-    was_unregistered: bool
+@pytest.fixture(scope="session", params=VARIANTS, ids=lambda variant: "-".join(variant))
+def variant(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """A client version and one of the two header encodings that it may choose."""
+    version, encoding = request.param
+    return version, encoding
 
 
 @pytest.fixture(scope="session")
-def restart(java_program: JavaProgram, servers: ServerPair) -> RestartReport:
-    arguments = [servers.address, "restart"]
-    first = java_program.start("before", ["before-restart", *arguments], header_encoding="JSON")
-    deadline = time.monotonic() + WAITING_SECONDS_MAX
-    while "waiting" not in first.lines() and first.process.poll() is None:
-        if time.monotonic() > deadline:
-            break  # Its report will lack a line, and say so.
-        time.sleep(0.05)
-    servers.stop_broker()
-    was_unregistered = _is_unregistered(servers)
-    servers.start_broker()
-    first.go_on()
-    # The first one may still wait for a pull that died with the old broker; the second has other groups.
-    second = java_program.start("after", ["after-restart", *arguments], header_encoding="JSON")
-    return RestartReport(_finish(first), _finish(second), was_unregistered)
+def report(
+    variant: tuple[str, str], java_programs: dict[str, JavaProgram], servers: ServerPair
+) -> Report:
+    """All scenarios that need nothing special."""
+    version, encoding = variant
+    run = prefix_of(version, encoding)
+    arguments = ["scenarios", servers.address, run]
+    return finish(java_programs[version].start(run, arguments, header_encoding=encoding))
+
+
+@pytest.fixture(scope="session")
+def guarded_reports(
+    variant: tuple[str, str],
+    java_programs: dict[str, JavaProgram],
+    guarded_servers: ServerPair,
+    certificates: Certificates,
+) -> tuple[Report, Report]:
+    """The beginnings, and some scenarios again, over TLS."""
+    version, encoding = variant
+    program = java_programs[version]
+
+    def run(mode: str, *names: str) -> Report:
+        run = prefix_of(version, encoding, mode)
+        arguments = [mode, guarded_servers.address, run, *names]
+        tls = certificates.client_settings()
+        return finish(program.start(run, arguments, header_encoding=encoding, settings=tls))
+
+    return run("beginnings"), run("scenarios", *OVER_TLS)
+
+
+@pytest.fixture(scope="session", params=JAVA_VERSIONS)
+def restart(
+    request: pytest.FixtureRequest, java_programs: dict[str, JavaProgram], servers: ServerPair
+) -> tuple[str, RestartReport]:
+    version = str(request.param)
+    prefix = prefix_of(version, "restart")
+    return version, run_around_restart(
+        servers,
+        lambda mode: java_programs[version].start(
+            f"{prefix}-{mode}", [mode, servers.address, prefix], header_encoding="JSON"
+        ),
+    )
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_java_client(report: Report, name: str) -> None:
+def test_java_client(
+    variant: tuple[str, str], report: Report, name: str, record_property: Record
+) -> None:
+    record_property("scenario", (java_client(*variant), name))
     report.require_ok(name)
 
 
@@ -118,38 +125,53 @@ def test_every_scenario_is_listed_here(report: Report) -> None:
     assert sorted(report.results) == sorted(SCENARIOS), report.ending
 
 
+@pytest.mark.parametrize("name", BEGINNINGS)
+def test_java_client_in_a_new_group(
+    variant: tuple[str, str],
+    guarded_reports: tuple[Report, Report],
+    name: str,
+    record_property: Record,
+) -> None:
+    record_property("scenario", (java_client(*variant), name))
+    guarded_reports[0].require_ok(name)
+
+
+def test_java_client_over_tls(
+    variant: tuple[str, str], guarded_reports: tuple[Report, Report], record_property: Record
+) -> None:
+    record_property("scenario", (java_client(*variant), "tls"))
+    for name in OVER_TLS:
+        guarded_reports[1].require_ok(name)
+
+
 @pytest.mark.parametrize("name", BEFORE_RESTART)
-def test_java_client_before_a_broker_restart(restart: RestartReport, name: str) -> None:
-    restart.before.require_ok(name)
+def test_java_client_before_a_broker_restart(
+    restart: tuple[str, RestartReport], name: str, record_property: Record
+) -> None:
+    version, reports = restart
+    _record_for_both_encodings(version, name, record_property)
+    reports.before.require_ok(name)
 
 
 @pytest.mark.parametrize("name", AFTER_RESTART)
-def test_java_client_after_a_broker_restart(restart: RestartReport, name: str) -> None:
-    restart.after.require_ok(name)
+def test_java_client_after_a_broker_restart(
+    restart: tuple[str, RestartReport], name: str, record_property: Record
+) -> None:
+    version, reports = restart
+    _record_for_both_encodings(version, name, record_property)
+    reports.after.require_ok(name)
 
 
-def test_stopped_broker_leaves_the_route(restart: RestartReport) -> None:
-    assert restart.was_unregistered
+def test_stopped_broker_leaves_the_route(restart: tuple[str, RestartReport]) -> None:
+    assert restart[1].was_unregistered
 
 
-def _finish(program: RunningProgram) -> Report:
-    ended = program.wait(RUN_SECONDS_MAX)
-    ending = (
-        f"exit code {program.process.returncode}" if ended else f"killed after {RUN_SECONDS_MAX} s"
-    )
-    results: dict[str, str | None] = {}
-    for line in program.lines():
-        verdict, _, rest = line.partition(" ")
-        name, _, reason = rest.partition(" ")
-        if verdict in ("ok", "FAILED"):
-            results[name] = reason if verdict == "FAILED" else None
-    return Report(results, ending, program.errors())
+def _record_for_both_encodings(version: str, name: str, record_property: Record) -> None:
+    # What a broker keeps over a restart does not depend on how the header of a request was written.
+    for encoding in HEADER_ENCODINGS:
+        record_property("scenario", (java_client(version, encoding), name))
 
 
-def _is_unregistered(servers: ServerPair) -> bool:
-    deadline = time.monotonic() + UNREGISTERED_SECONDS_MAX
-    while servers.has_route():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
+def prefix_of(*words: str) -> str:
+    """The start of topic and group names of a run; no dots, which RocketMQ does not allow in names."""
+    return "-".join(words).replace(".", "_").lower()

@@ -124,7 +124,7 @@ class Broker:
                 self._port = await self._listen(stack, self.dispatcher, 0)
             self._open_store(stack, config)
             self._build_parts()
-            client = RemotingClient(config=config.remoting_client)
+            client = RemotingClient(config=config.remoting_client, tls=config.tls)
             stack.push_async_callback(client.close)
             await self._build_processors(stack, client)
             if config.network.listen_port:

@@ -1,5 +1,6 @@
 package cometmq.interop;
 
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -35,6 +36,7 @@ final class Sends {
         all.put("send-async", Sends::async);
         all.put("send-one-way", Sends::oneWay);
         all.put("send-batch", Sends::batch);
+        all.put("send-compressed", Sends::compressed);
         all.put("send-vip-channel", Sends::vipChannel);
         all.put("send-refused", Sends::refused);
     }
@@ -126,6 +128,16 @@ final class Sends {
         Check.equal(SendStatus.SEND_OK, cluster.producer.send(more).getSendStatus(), "status of a first batch");
         cluster.awaitRoute(fresh);
         second.requireExactly(Cluster.flatten(cluster.readTopic(fresh, 3)));
+    }
+
+    /** The client compresses long bodies by itself; the broker keeps them that way, and the reader unfolds them. */
+    private static void compressed(Cluster cluster) throws Exception {
+        String topic = cluster.createTopic("compressed", 1);
+        byte[] body = "Wiederholung 繰り返し ".repeat(4_000).getBytes(StandardCharsets.UTF_8);
+        cluster.producer.send(new Message(topic, body));
+        MessageExt stored = cluster.readTopic(topic, 1).get(0).get(0);
+        Check.that(stored.getStoreSize() < body.length / 10, "a small record, but it has " + stored.getStoreSize());
+        Check.that(Arrays.equals(body, stored.getBody()), "the body unaltered");
     }
 
     /** The second port, two below the first, which clients may use so that admin traffic cannot slow their sends. */

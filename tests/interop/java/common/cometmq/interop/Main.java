@@ -14,6 +14,7 @@ import java.util.Map;
  * Main scenarios      NAME_SERVER PREFIX [NAME...]   everything that needs no restart, or the named ones
  * Main before-restart NAME_SERVER PREFIX             leaves work behind; prints "waiting", reads a line, goes on
  * Main after-restart  NAME_SERVER PREFIX             finds the work left behind
+ * Main beginnings     NAME_SERVER PREFIX [NAME...]   where new groups begin; see {@link Beginnings} for the broker
  * </pre>
  */
 public final class Main {
@@ -34,6 +35,7 @@ public final class Main {
             case "scenarios" -> scenarios();
             case "before-restart" -> Restart.before(OUT);
             case "after-restart" -> Restart.after();
+            case "beginnings" -> Beginnings.all();
             default -> usage();
         };
         if (arguments.length > 3) {
@@ -75,7 +77,7 @@ public final class Main {
     }
 
     private static Map<String, Scenario> usage() {
-        System.err.println("usage: Main scenarios|before-restart|after-restart NAME_SERVER PREFIX [NAME...]");
+        System.err.println("usage: Main scenarios|before-restart|after-restart|beginnings NAME_SERVER PREFIX [NAME...]");
         System.exit(2);
         throw new IllegalStateException("unreachable");
     }

@@ -56,7 +56,10 @@ final class Topics {
         cluster.admin.createAndUpdateTopicConfig(cluster.brokerAddress, config);
         cluster.awaitRoute(topic);
         requireQueues(cluster, topic, 5, 3, READ_WRITE);
-        Check.equal(config, cluster.admin.examineTopicConfig(cluster.brokerAddress, topic), "topic config");
+        // 5.x answers with a subclass, which never equals its parent, so it is reduced to the parent's own text.
+        TopicConfig found = new TopicConfig();
+        found.decode(cluster.admin.examineTopicConfig(cluster.brokerAddress, topic).encode());
+        Check.equal(config, found, "topic config");
         Check.equal(3, cluster.producer.fetchPublishMessageQueues(topic).size(), "queues to send to");
         for (MessageQueue queue : cluster.producer.fetchPublishMessageQueues(topic)) {
             Check.equal(0L, cluster.producer.maxOffset(queue), "end of an empty queue");
@@ -79,7 +82,7 @@ final class Topics {
     /** The plain client's way: no tool, only a producer that knows the key topic. */
     private static void creationByProducer(Cluster cluster) throws Exception {
         String topic = cluster.name("by-producer");
-        cluster.producer.createTopic(TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC, topic, 7);
+        Dialect.createTopic(cluster.producer, TopicValidator.AUTO_CREATE_TOPIC_KEY_TOPIC, topic, 7);
         cluster.awaitRoute(topic);
         requireQueues(cluster, topic, 7, 7, READ_WRITE);
     }
@@ -107,7 +110,7 @@ final class Topics {
         String topic = cluster.createTopic("short-lived", 2);
         cluster.producer.send(new Ledger().write(topic, "t"), cluster.queue(topic, 0));
         cluster.admin.deleteTopicInBroker(Set.of(cluster.brokerAddress), topic);
-        cluster.admin.deleteTopicInNameServer(Set.of(cluster.nameServer), topic, cluster.clusterName);
+        Dialect.deleteTopicInNameServer(cluster.admin, cluster.nameServer, topic, cluster.clusterName);
         Check.eventually("no route after deletion", () -> {
             try {
                 return "a route: " + cluster.admin.examineTopicRouteInfo(topic);

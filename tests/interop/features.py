@@ -1,0 +1,179 @@
+"""Which scenarios of which client prove which feature.
+
+A feature that a client does not offer has the reason in place of scenarios. The table in ``docs/compatibility.md`` is
+made from this list and from what the last run found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Proof = tuple[str, ...] | str
+
+GO = "Go 2.1.2"
+NODE = "Node ali-ons 3.12.0"
+JAVA_VERSIONS = ("4.9.8", "5.5.0")
+HEADER_ENCODINGS = ("JSON", "ROCKETMQ")
+
+Results = Mapping[str, Mapping[str, str]]
+"""Client to scenario to outcome, in pytest's words: passed or failed."""
+
+
+def java_client(version: str, encoding: str) -> str:
+    """The name of a Java client in the table."""
+    return f"Java {version}, {encoding}"
+
+
+CLIENTS = (
+    *(java_client(version, encoding) for version in JAVA_VERSIONS for encoding in HEADER_ENCODINGS),
+    GO,
+    NODE,
+)
+
+
+@dataclass(frozen=True)
+class Feature:
+    title: str
+    java: Proof
+    go: Proof
+    node: Proof
+
+    def proof(self, client: str) -> Proof:
+        """The scenarios that prove this feature for a client, or why it has none."""
+        if client == GO:
+            return self.go
+        return self.node if client == NODE else self.java
+
+
+NO_CALL = "the client has no call for it"
+
+FEATURES = (
+    Feature(
+        "topic creation by a call",
+        java=("topic-creation-by-admin", "topic-creation-by-producer"),
+        go=("topic-creation",),
+        node=("topic-creation",),
+    ),
+    Feature(
+        "topic creation by a send",
+        java=("topic-auto-creation",),
+        go=("topic-auto-creation",),
+        node=("topic-auto-creation",),
+    ),
+    Feature("synchronous send", java=("send-sync",), go=("send-sync",), node=("send-sync",)),
+    Feature(
+        "asynchronous send", java=("send-async",), go=("send-async",), node=("send-concurrent",)
+    ),
+    Feature("one-way send", java=("send-one-way",), go=("send-one-way",), node=NO_CALL),
+    Feature("batch send", java=("send-batch",), go=("send-batch",), node=NO_CALL),
+    Feature(
+        "keys, tags and properties in Unicode",
+        java=("send-sync",),
+        go=("send-sync",),
+        node=("send-sync",),
+    ),
+    Feature(
+        "compressed bodies",
+        java=("send-compressed",),
+        go=("send-compressed",),
+        node=("send-compressed",),
+    ),
+    Feature(
+        "bodies of 4 MB, and the refusal of larger ones",
+        java=("send-refused",),
+        go=("send-large",),
+        node=("send-large",),
+    ),
+    Feature(
+        "push consumption, cluster mode",
+        java=("push-backlog",),
+        go=("push-backlog",),
+        node=("push-backlog",),
+    ),
+    Feature(
+        "push consumption, broadcast mode",
+        java=("push-broadcast",),
+        go=("push-broadcast",),
+        node=("push-broadcast",),
+    ),
+    Feature(
+        "pull consumption",
+        java=("pull-consumer", "pull-long-polling", "lite-pull-consumer"),
+        go=("pull-consumer",),
+        node=NO_CALL,
+    ),
+    Feature(
+        "tag filter", java=("push-tag-filter",), go=("push-tag-filter",), node=("push-tag-filter",)
+    ),
+    Feature(
+        "two consumers share queues and take over",
+        java=("push-two-consumers",),
+        go=("push-two-consumers",),
+        node=("push-two-consumers",),
+    ),
+    Feature(
+        "ordered sends, orderly consumption",
+        java=("push-orderly",),
+        go=("push-orderly",),
+        node=NO_CALL,
+    ),
+    Feature("begin with the first", java=("from-first",), go=("from-first",), node=("from-first",)),
+    Feature("begin with the last", java=("from-last",), go=("from-last",), node=("from-last",)),
+    Feature(
+        "begin at a time",
+        java=("from-timestamp",),
+        go=("from-timestamp",),
+        node=("from-timestamp",),
+    ),
+    Feature(
+        "offsets over a restart of the broker",
+        java=("before-restart-concurrent", "after-restart-concurrent", "during-restart"),
+        go=("before-restart", "after-restart"),
+        node=("before-restart", "after-restart"),
+    ),
+    Feature("view by id", java=("view-by-id",), go=NO_CALL, node=NO_CALL),
+    Feature("query by key", java=("query-by-key",), go=NO_CALL, node=NO_CALL),
+    Feature("search by time", java=("search-by-time",), go=NO_CALL, node=NO_CALL),
+    Feature(
+        "TLS",
+        java=("tls",),
+        go="the client has no TLS",
+        node="the client has no TLS",
+    ),
+)
+
+
+def section(results: Results) -> dict[str, Any]:
+    """The table of clients and features in the form that ``tools/compatibility.py`` renders."""
+    notes = sorted(
+        {
+            f"{client}: {feature.title}: {proof}"
+            for feature in FEATURES
+            for client in CLIENTS
+            if isinstance(proof := feature.proof(client), str)
+        }
+    )
+    return {
+        "title": "Clients",
+        "order": 1,
+        "columns": ["feature", *CLIENTS],
+        "rows": [
+            [
+                feature.title,
+                *(_cell(feature.proof(client), results.get(client, {})) for client in CLIENTS),
+            ]
+            for feature in FEATURES
+        ],
+        "notes": notes,
+    }
+
+
+def _cell(proof: Proof, outcomes: Mapping[str, str]) -> str:
+    if isinstance(proof, str):
+        return "–"
+    found = {outcomes.get(scenario, "not run") for scenario in proof}
+    if found == {"passed"}:
+        return "passes"
+    return "fails" if "failed" in found else "not run"
