@@ -17,8 +17,9 @@ from cometmq.base.ports import Files
 class DeletedTopics:
     """``deletedTopics.json`` beside the checkpoint. Owner thread only."""
 
-    def __init__(self, path: str, files: Files) -> None:
+    def __init__(self, path: str, log_directory: str, files: Files) -> None:
         self._path = path
+        self._log_directory = log_directory
         self._files = files
         self._ends: dict[str, int] = {}
 
@@ -46,7 +47,12 @@ class DeletedTopics:
         ends = {topic: min(end, log_end) for topic, end in self._ends.items()}
         kept = {topic: end for topic, end in ends.items() if end > log_start}
         if kept != self._ends:
+            # A log file that came back after a power loss would find its deleted topics alive.
+            self._files.sync_directory(self._log_directory)
             self._save(kept)
+
+    def __bool__(self) -> bool:
+        return bool(self._ends)
 
     def by_topic_bytes(self) -> dict[bytes, int]:
         """Topic, as a record holds it, to the offset from which on it counts."""

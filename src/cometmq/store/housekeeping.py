@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 
+from cometmq.base.errors import DiskFull
 from cometmq.base.ports import Clock, Files
 from cometmq.model.names import SCHEDULE_TOPIC
 from cometmq.store.commit_log import CommitLog
@@ -66,6 +67,7 @@ class Housekeeping:
         """
         if self._remover.is_busy:
             return
+        self._prune_deleted()
         log_files = self._log.row.files
         modified_ms = [self._files.modified_ms(one.path) for one in log_files]
         deletion = self._retention.plan(modified_ms, self._used_ratio())
@@ -114,7 +116,16 @@ class Housekeeping:
             self._files.remove(path)
         if self._index is not None:
             self._index.delete_before(start)
-        self._deleted.prune(start, self._log.end)
+
+    def _prune_deleted(self) -> None:
+        """Forget deleted topics that no log file holds any more: as the directory says, not as the row does."""
+        if not self._deleted:
+            return
+        names = [name for name in self._files.names(self._log.row.directory) if name.isdecimal()]
+        try:
+            self._deleted.prune(int(names[0]) if names else 0, self._log.end)
+        except DiskFull as error:
+            logger.warning("deleted topics not pruned error=%s", error)
 
     def _remove(self, paths: list[str], pause_seconds: float) -> None:
         self._remover.remove(paths, pause_seconds, in_background=self.in_background)

@@ -68,7 +68,7 @@ class MessageStore:
             self._index = IndexFiles(config.path("index"), config.index, files, clock)
         self._delay_levels = DelayLevels(config.queues.message_delay_level)
         self._checkpoint = Checkpoint(config.path("checkpoint"), files)
-        self._deleted = DeletedTopics(config.path("deletedTopics.json"), files)
+        self._deleted = DeletedTopics(config.path("deletedTopics.json"), config.log_path, files)
         self._reader = Reader(
             self._log, self._queues, self._index, config.read, files.memory_bytes()
         )
@@ -348,7 +348,8 @@ class MessageStore:
         self.watermarks.reset(recovery.end)
         self._appender.resume(recovery.last_timestamp, recovery.last_record)
         self._log_flusher.flushed_timestamp = recovery.last_timestamp
-        self._deleted.prune(self._log.start, recovery.end)
+        if self._deleted:
+            self._deleted.prune(self._log.start, recovery.end)
         if not is_clean and not stop.is_same_boot:
             # Not before all is mended: a kill on the way must not make lost writes look like kept ones.
             self._files.replace(abort, boot_id)

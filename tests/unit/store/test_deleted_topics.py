@@ -18,7 +18,7 @@ def files() -> FaultyFiles:
 
 
 def loaded(files: FaultyFiles) -> DeletedTopics:
-    deleted = DeletedTopics(PATH, files)
+    deleted = DeletedTopics(PATH, "/", files)
     deleted.load()
     return deleted
 
@@ -47,6 +47,19 @@ def test_what_left_the_log_is_forgotten(files: FaultyFiles) -> None:
     assert loaded(files).by_topic_bytes() == {b"B": 200}
     deleted.prune(200, 300)
     assert not files.exists(PATH)
+    assert not deleted
+
+
+def test_a_log_file_is_gone_for_good_before_its_topics_are_forgotten() -> None:
+    for seed in range(20):
+        files = FaultyFiles(FakeClock(), seed=seed)
+        files.create("/00000000000000000000", 100, allocate=True)
+        deleted = loaded(files)
+        deleted.note(["A"], 100)
+        files.remove("/00000000000000000000")
+        deleted.prune(100, 200)
+        files.restart(Outage.POWER_LOSS)
+        assert not files.exists("/00000000000000000000")
 
 
 def test_a_log_that_lost_its_tail_takes_the_mark_with_it(files: FaultyFiles) -> None:
