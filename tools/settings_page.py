@@ -18,9 +18,9 @@ PAGE = Path(__file__).parents[1] / "docs" / "reference" / "settings.md"
 
 HEAD = """# Settings
 
-Written by `tools/settings_page.py` from the software; do not edit. Keys are RocketMQ's where it has one. *live* settings
-can be changed while the server runs (`updateBrokerConfig`, `updateNamesrvConfig`); the others need a restart. A RocketMQ
-key that is not here is accepted and has no effect; the log names it once.
+Written by `tools/settings_page.py` from the software; do not edit. Keys are RocketMQ's where it has one. *live*
+settings can be changed while the server runs (`updateBrokerConfig`, `updateNamesrvConfig`); the others need a restart.
+A RocketMQ key that is not here is accepted and has no effect; the log names it once.
 """
 
 
