@@ -29,6 +29,8 @@ class Book:
     messages: dict[MessageQueue, list[ReceivedMessage]] = field(default_factory=dict)
     positions: dict[tuple[str, MessageQueue], int] = field(default_factory=dict)
     unconfirmed: Unconfirmed = field(default_factory=Unconfirmed)
+    unindexed: set[str] = field(default_factory=set)
+    """Ids of messages that RocketMQ's recovery dropped from the index."""
 
     def topics(self) -> dict[str, int]:
         """Each topic and its number of queues."""

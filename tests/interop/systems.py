@@ -53,12 +53,12 @@ def commands_of(system: str, home: Path) -> ServerCommands:
     jars = fetch_jars(_POMS[system])
     configuration = home / "conf"
     configuration.mkdir(parents=True, exist_ok=True)
-    # 4.9 refuses to start without its two files, and 5.5 would log every detail without its own.
-    for part in ("namesrv", "broker"):
-        for name in (f"logback_{part}.xml", f"rmq.{part}.logback.xml"):
-            (configuration / name).write_text(QUIET_LOGBACK, encoding="utf-8")
+    # 4.9 refuses to start without these two; 5.5 logs every detail unless it is given one.
+    for name in ("logback_namesrv.xml", "logback_broker.xml"):
+        (configuration / name).write_text(QUIET_LOGBACK, encoding="utf-8")
     flags = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
     flags += [f"--add-exports=java.base/{package}=ALL-UNNAMED" for package in _EXPORTED]
+    flags += [f"-Drmq.logback.configurationFile={configuration / 'logback_broker.xml'}"]
     flags += [*_QUICK_START, f"-Duser.home={home}", "-cp", str(jars / "*")]
     package = "org.apache.rocketmq"
     return ServerCommands(
