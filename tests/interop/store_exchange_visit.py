@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Self
@@ -17,14 +16,10 @@ from cometmq.client.aio.producer import Producer
 from cometmq.client.aio.pull_consumer import PullConsumer
 from cometmq.model.message import Message, ReceivedMessage
 from cometmq.model.message_queue import MessageQueue
-from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.command import Command
 from cometmq.protocol.fastjson import loads
-from cometmq.protocol.fields import encode_fields
-from cometmq.protocol.headers.admin import CreateTopicHeader
-from cometmq.protocol.reply_errors import error_for
 from cometmq.remoting.client import RemotingClient
 
+from .admin_calls import create_group, create_topic
 from .store_exchange_book import Book
 from .systems import Broker
 
@@ -92,7 +87,7 @@ class Visit:
         topics[f"exchange-visit-{self._number}"] = 1
         if self._number == 0:
             for group in GROUPS:
-                await self._create_group(group)
+                await create_group(self._remoting, self._broker.address, group)
         for topic, count in topics.items():
             await self._create_topic(topic, count)
         queues = await self._all_queues(self._book.topics() | topics)
@@ -260,15 +255,7 @@ class Visit:
         return queues
 
     async def _create_topic(self, topic: str, queues: int) -> None:
-        header = CreateTopicHeader(
-            topic=topic,
-            default_topic="TBW102",
-            read_queue_nums=queues,
-            write_queue_nums=queues,
-            perm=6,
-            topic_sys_flag=0,
-        )
-        await self._ask(Command(RequestCode.UPDATE_AND_CREATE_TOPIC, encode_fields(header)))
+        await create_topic(self._remoting, self._broker.address, topic, queues)
 
         async def is_known() -> bool:
             try:
@@ -278,15 +265,6 @@ class Visit:
             return True
 
         await _until(is_known, f"the name server knows {topic}")
-
-    async def _create_group(self, group: str) -> None:
-        body = json.dumps({"groupName": group, "retryMaxTimes": 5}).encode()
-        await self._ask(Command(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body))
-
-    async def _ask(self, request: Command) -> None:
-        reply = await self._remoting.call(self._broker.address, request, CALL_SECONDS)
-        if reply.code != ResponseCode.SUCCESS:
-            raise error_for(reply, self._broker.address)
 
 
 def hash_of(word: str) -> int:

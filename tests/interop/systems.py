@@ -7,7 +7,7 @@ line. ``servers`` knows how to run a process; here is what its parts are made of
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from .java import QUIET_LOGBACK, MissingComponent, fetch_jars, require_tools
@@ -83,14 +83,20 @@ class NameServer:
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
+    def start(self) -> None:
+        self._server.start(lambda: accepts(self.port))
+
+    def kill(self) -> None:
+        self._server.kill()
+
     @contextlib.contextmanager
     def running(self) -> Iterator[NameServer]:
         try:
-            self._server.start(lambda: accepts(self.port))
+            self.start()
             yield self
             self._server.stop()
         finally:
-            self._server.kill()
+            self.kill()
 
     def knows(self, broker_port: int) -> bool:
         """Whether a broker on that port has registered, and with the topic that every broker has."""
@@ -98,14 +104,14 @@ class NameServer:
             code, body = ask(self.port, GET_ROUTEINFO_BY_TOPIC, {"topic": KEY_TOPIC})
         except OSError:
             return False
-        return code == 0 and f"127.0.0.1:{broker_port}".encode() in body
+        return code == 0 and f'"127.0.0.1:{broker_port}"'.encode() in body
 
 
 class Broker:
     """One master broker. It may be another make after each stop; port, name and directory stay."""
 
     def __init__(
-        self, name_server: NameServer, directory: Path, name: str, **settings: object
+        self, name_servers: Sequence[NameServer], directory: Path, name: str, **settings: object
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.name = name
@@ -113,7 +119,7 @@ class Broker:
         self.store = directory / "store"
         # The broker also opens the VIP port, two below, and the replication port, one above.
         self.port = free_ports(0, -2, +1)[0]
-        self._name_server = name_server
+        self._name_servers = name_servers
         self._conf = directory / f"{name}.conf"
         values = {
             "listenPort": self.port,
@@ -134,10 +140,19 @@ class Broker:
         return f"127.0.0.1:{self.port}"
 
     def start(self, commands: ServerCommands) -> None:
-        """Returns when the broker accepts connections and the name server knows it."""
-        command = [*commands.broker, "-n", self._name_server.address, "-c", str(self._conf)]
+        """Returns when the broker accepts connections and every name server knows it."""
+        addresses = ";".join(each.address for each in self._name_servers)
+        command = [*commands.broker, "-n", addresses, "-c", str(self._conf)]
         self._server = Server(self.name, command, commands.environment, self.directory)
-        self._server.start(lambda: accepts(self.port) and self._name_server.knows(self.port))
+        self._server.start(lambda: accepts(self.port) and self.is_known())
+
+    def is_known(self) -> bool:
+        """Whether every name server knows it."""
+        return all(each.knows(self.port) for each in self._name_servers)
+
+    def is_forgotten(self) -> bool:
+        """Whether no name server knows it any more."""
+        return not any(each.knows(self.port) for each in self._name_servers)
 
     def stop(self) -> None:
         """Ends the broker by SIGTERM."""
@@ -150,12 +165,3 @@ class Broker:
         if self._server is not None:
             self._server.kill()
             self._server = None
-
-    @contextlib.contextmanager
-    def running(self, commands: ServerCommands) -> Iterator[Broker]:
-        try:
-            self.start(commands)
-            yield self
-            self.stop()
-        finally:
-            self.kill()

@@ -62,7 +62,7 @@ CHAINS = {
 
 
 @pytest.fixture(scope="module")
-def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ServerCommands]:
+def makes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ServerCommands]:
     home = tmp_path_factory.mktemp("homes")
     try:
         return {system: commands_of(system, home / system) for system in (OURS, *THEIRS)}
@@ -72,9 +72,9 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ServerComman
 
 @pytest.fixture(scope="module")
 def name_server(
-    commands: dict[str, ServerCommands], tmp_path_factory: pytest.TempPathFactory
+    makes: dict[str, ServerCommands], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[NameServer]:
-    with NameServer(commands[OURS], tmp_path_factory.mktemp("namesrv")).running() as running:
+    with NameServer(makes[OURS], tmp_path_factory.mktemp("namesrv")).running() as running:
         yield running
 
 
@@ -83,18 +83,18 @@ def name_server(
 def test_store_is_handed_on(
     theirs: str,
     chain: str,
-    commands: dict[str, ServerCommands],
+    makes: dict[str, ServerCommands],
     name_server: NameServer,
     tmp_path: Path,
 ) -> None:
-    broker = Broker(name_server, tmp_path, "exchange", **SMALL_FILES)
+    broker = Broker([name_server], tmp_path, "exchange", **SMALL_FILES)
     book = Book()
     before = STOP
     for number, (who, ending) in enumerate(CHAINS[chain]):
         system = theirs if who == THEIR else who
         visit = Visit(broker, name_server.address, book, number)
         try:
-            broker.start(commands[system])
+            broker.start(makes[system])
             is_index_kept = system == OURS or before is STOP
             asyncio.run(_make(visit, system, ending, is_index_kept=is_index_kept))
             if ending is STOP:

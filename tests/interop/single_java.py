@@ -1,0 +1,71 @@
+"""Java programs of one file: compiled once for each set of jars, run to their end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from .java import JAVAC_SECONDS_MAX, QUIET_LOGBACK, cached, clean_environment, run_tool
+from .servers import HERE
+
+SOURCES = HERE / "java" / "single"
+
+
+class SingleJava:
+    """``SingleJava("Name", jars)`` is ``java/single/Name.java``, against the jars in a directory."""
+
+    def __init__(self, name: str, jars: Path) -> None:
+        self._name = name
+        self._jars = jars
+        source = SOURCES / f"{name}.java"
+
+        def fill(directory: Path) -> None:
+            options = ["--release", "17", "-nowarn", "-encoding", "UTF-8", "-cp", str(jars / "*")]
+            command = ["javac", *options, "-d", str(directory), str(source)]
+            run_tool(command, seconds_max=JAVAC_SECONDS_MAX)
+
+        self._classes = cached(f"classes-{name}", [source], fill, salt=jars.name)
+
+    def run(
+        self, home: Path, arguments: Iterable[str], *, text: str = "", seconds_max: float
+    ) -> str:
+        """What the program printed. Its logs go below ``home``, ``text`` to its standard input.
+
+        Raises:
+            AssertionError: it did not end in time, or not well.
+        """
+        home.mkdir(parents=True, exist_ok=True)
+        logback = home / "logback.xml"
+        logback.write_text(QUIET_LOGBACK, encoding="utf-8")
+        properties = {
+            "user.home": home,
+            "file.encoding": "UTF-8",
+            "stdout.encoding": "UTF-8",
+            # Times are printed in the zone of the machine.
+            "user.timezone": "UTC",
+            "logback.configurationFile": logback,
+            "rmq.logback.configurationFile": logback,
+            "rocketmq.client.logLevel": "ERROR",
+        }
+        flags = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        flags += [f"-D{name}={value}" for name, value in properties.items()]
+        classpath = f"{self._classes}{os.pathsep}{self._jars / '*'}"
+        errors = home / "err.txt"
+        with errors.open("wb") as stream:
+            done = subprocess.run(
+                ["java", *flags, "-cp", classpath, self._name, *arguments],
+                input=text.encode(),
+                stdout=subprocess.PIPE,
+                stderr=stream,
+                env=clean_environment() | {"ROCKETMQ_HOME": str(home)},
+                timeout=seconds_max,
+                check=False,
+            )
+        output = done.stdout.decode(errors="replace")
+        assert done.returncode == 0, (
+            f"{self._name} ended with code {done.returncode}\n{output[-4000:]}\n"
+            f"{errors.read_text(errors='replace')[-4000:]}"
+        )
+        return output
