@@ -59,7 +59,7 @@ async def _fill_and_free(disk: Path) -> None:
     ):
         refusal = await _send_until_refused(producer, acknowledged)
         assert refusal.code == ResponseCode.SERVICE_NOT_AVAILABLE
-        assert "space" in refusal.remark or "disk" in refusal.remark
+        assert "space" in (refusal.remark or "")
         assert len(acknowledged) > 20
         # Reading goes on meanwhile.
         await _verify(consumer, acknowledged)
