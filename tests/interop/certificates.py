@@ -32,9 +32,9 @@ class Certificates:
         self._key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
 
     def server_settings(self) -> dict[str, str]:
-        """A server that speaks TLS only, and as a client of the other server verifies it."""
+        """A server that speaks TLS beside plain text, and TLS only as a client of the other server."""
         return {
-            "tls.server.mode": "enforcing",
+            "tls.server.mode": "permissive",
             "tls.server.certPath": str(self._chain),
             "tls.server.keyPath": str(self._key),
             **self.client_settings(),

@@ -1,7 +1,7 @@
 """Fixtures: the compiled programs, and servers for the whole run.
 
 ``java_program``: the program around Java's client 4.9.8; ``java_programs``: by version. ``servers``: name server and
-broker. ``guarded_servers``: another pair that speaks TLS only and takes no message to be in memory, so that new groups
+broker. ``guarded_servers``: another pair that speaks TLS too and takes no message to be in memory, so that new groups
 begin where they ask to. All live for the session; a test may restart a broker if it leaves it running.
 
 ``COMETMQ_INTEROP_SERVERS=java`` starts RocketMQ 4.9.7's own servers in place of ours. ``COMETMQ_CACHE`` moves the

@@ -60,7 +60,7 @@ FEATURES = (
         "topic creation by a send",
         java=("topic-auto-creation",),
         go=("topic-auto-creation",),
-        node=("topic-auto-creation",),
+        node="the client sends to topics with a route only",
     ),
     Feature("synchronous send", java=("send-sync",), go=("send-sync",), node=("send-sync",)),
     Feature(

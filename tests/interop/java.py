@@ -115,6 +115,9 @@ class JavaProgram:
             "logback.configurationFile": str(logback),
             "rocketmq.client.logLevel": "WARN",
             "rocketmq.serialize.type": header_encoding,
+            # A 5.x consumer asks for queues a second after its start, and just then its timer sends a heartbeat: see
+            # ``Cluster.HEARTBEAT_MS`` for what happens if both meet.
+            "rocketmq.client.rebalance.minInterval": "200",
             **(settings or {}),
         }
         # The program is over in a minute: start-up time counts for more than the best machine code.
@@ -135,6 +138,7 @@ class RunningProgram:
         with self._lines_file.open("wb") as out, self._errors_file.open("wb") as err:
             self.process = subprocess.Popen(
                 command,
+                bufsize=0,  # A line that nobody reads any more must not come up again when the pipe is closed.
                 cwd=home,
                 stdin=subprocess.PIPE,
                 stdout=out,
@@ -155,7 +159,6 @@ class RunningProgram:
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(b"\n")
-            self.process.stdin.flush()
         except BrokenPipeError:
             pass  # It has ended already, and its report will say why.
 

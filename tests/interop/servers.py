@@ -208,6 +208,11 @@ class ServerPair:
         """Where clients find the name server."""
         return f"127.0.0.1:{self._name_server_port}"
 
+    @property
+    def broker_address(self) -> str:
+        """Where the broker listens, for clients that create topics there without asking for the way."""
+        return f"127.0.0.1:{self._broker_port}"
+
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """Both servers, up and known to each other; stopped at the end, broker first."""

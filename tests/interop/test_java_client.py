@@ -80,23 +80,20 @@ def report(
 
 
 @pytest.fixture(scope="session")
-def guarded_reports(
+def guarded_report(
     variant: tuple[str, str],
     java_programs: dict[str, JavaProgram],
     guarded_servers: ServerPair,
     certificates: Certificates,
-) -> tuple[Report, Report]:
+) -> Report:
     """The beginnings, and some scenarios again, over TLS."""
     version, encoding = variant
-    program = java_programs[version]
-
-    def run(mode: str, *names: str) -> Report:
-        run = prefix_of(version, encoding, mode)
-        arguments = [mode, guarded_servers.address, run, *names]
-        tls = certificates.client_settings()
-        return finish(program.start(run, arguments, header_encoding=encoding, settings=tls))
-
-    return run("beginnings"), run("scenarios", *OVER_TLS)
+    run = prefix_of(version, encoding, "guarded")
+    arguments = ["guarded", guarded_servers.address, run, *BEGINNINGS, *OVER_TLS]
+    program = java_programs[version].start(
+        run, arguments, header_encoding=encoding, settings=certificates.client_settings()
+    )
+    return finish(program)
 
 
 @pytest.fixture(scope="session", params=JAVA_VERSIONS)
@@ -128,20 +125,20 @@ def test_every_scenario_is_listed_here(report: Report) -> None:
 @pytest.mark.parametrize("name", BEGINNINGS)
 def test_java_client_in_a_new_group(
     variant: tuple[str, str],
-    guarded_reports: tuple[Report, Report],
+    guarded_report: Report,
     name: str,
     record_property: Record,
 ) -> None:
     record_property("scenario", (java_client(*variant), name))
-    guarded_reports[0].require_ok(name)
+    guarded_report.require_ok(name)
 
 
 def test_java_client_over_tls(
-    variant: tuple[str, str], guarded_reports: tuple[Report, Report], record_property: Record
+    variant: tuple[str, str], guarded_report: Report, record_property: Record
 ) -> None:
     record_property("scenario", (java_client(*variant), "tls"))
     for name in OVER_TLS:
-        guarded_reports[1].require_ok(name)
+        guarded_report.require_ok(name)
 
 
 @pytest.mark.parametrize("name", BEFORE_RESTART)

@@ -2,7 +2,6 @@ package cometmq.interop;
 
 import java.text.SimpleDateFormat;
 import java.util.Date;
-import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
@@ -24,12 +23,10 @@ final class Beginnings {
 
     private Beginnings() {}
 
-    static Map<String, Main.Scenario> all() {
-        Map<String, Main.Scenario> all = new LinkedHashMap<>();
+    static void addTo(Map<String, Main.Scenario> all) {
         all.put("from-first", Beginnings::fromFirst);
         all.put("from-last", Beginnings::fromLast);
         all.put("from-timestamp", Beginnings::fromTimestamp);
-        return all;
     }
 
     private static void fromFirst(Cluster cluster) throws Exception {

@@ -32,6 +32,13 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
  * whole run, consumers for one scenario. Closing ends the consumers; {@link #shutdown} ends the rest.
  */
 final class Cluster implements AutoCloseable {
+    /**
+     * The 5.x client changes the version of its subscription when it gets queues, tells the broker in a heartbeat, and
+     * skips that one when its timer sends another at the same moment. Until the next heartbeat the broker then refuses
+     * its pulls, so that one should not be 30 seconds away.
+     */
+    static final int HEARTBEAT_MS = 2_000;
+
     private static final int PULL_MESSAGES_MAX = 32;
 
     final String nameServer;
@@ -105,6 +112,7 @@ final class Cluster implements AutoCloseable {
         made.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         made.subscribe(topic, tags);
         made.setMessageListener(listener);
+        made.setHeartbeatBrokerInterval(HEARTBEAT_MS);
         // The default of 20 threads a consumer is a lot of start-up on a small machine.
         made.setConsumeThreadMin(4);
         made.setConsumeThreadMax(4);

@@ -14,7 +14,7 @@ import java.util.Map;
  * Main scenarios      NAME_SERVER PREFIX [NAME...]   everything that needs no restart, or the named ones
  * Main before-restart NAME_SERVER PREFIX             leaves work behind; prints "waiting", reads a line, goes on
  * Main after-restart  NAME_SERVER PREFIX             finds the work left behind
- * Main beginnings     NAME_SERVER PREFIX [NAME...]   where new groups begin; see {@link Beginnings} for the broker
+ * Main guarded        NAME_SERVER PREFIX [NAME...]   the same and {@link Beginnings}, which says what broker it needs
  * </pre>
  */
 public final class Main {
@@ -35,7 +35,7 @@ public final class Main {
             case "scenarios" -> scenarios();
             case "before-restart" -> Restart.before(OUT);
             case "after-restart" -> Restart.after();
-            case "beginnings" -> Beginnings.all();
+            case "guarded" -> guarded();
             default -> usage();
         };
         if (arguments.length > 3) {
@@ -62,6 +62,12 @@ public final class Main {
         return all;
     }
 
+    private static Map<String, Scenario> guarded() {
+        Map<String, Scenario> all = scenarios();
+        Beginnings.addTo(all);
+        return all;
+    }
+
     private static boolean run(String name, Scenario scenario, Cluster cluster) {
         long started = System.nanoTime();
         try (cluster) {
@@ -77,7 +83,7 @@ public final class Main {
     }
 
     private static Map<String, Scenario> usage() {
-        System.err.println("usage: Main scenarios|before-restart|after-restart|beginnings NAME_SERVER PREFIX [NAME...]");
+        System.err.println("usage: Main scenarios|before-restart|after-restart|guarded NAME_SERVER PREFIX [NAME...]");
         System.exit(2);
         throw new IllegalStateException("unreachable");
     }

@@ -156,6 +156,7 @@ final class Pulls {
         consumer.setNamesrvAddr(cluster.nameServer);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.setAutoCommit(false);
+        consumer.setHeartbeatBrokerInterval(Cluster.HEARTBEAT_MS);
         consumer.subscribe(topic, "*");
         consumer.start();
         cluster.atEnd(consumer::shutdown);
