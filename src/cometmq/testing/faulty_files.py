@@ -55,6 +55,7 @@ class FaultyFiles:
         self._calls_left: int | None = None
         self._moment = Moment.BEFORE
         self._syncs_to_fail = 0
+        self._syncs_before = 0
         self.is_down = False
         self.call_count = 0
         self.last_calls: deque[str] = deque(maxlen=50)
@@ -83,13 +84,14 @@ class FaultyFiles:
             self._process += 1
             self._locks = set()
             self._calls_left = None
-            self._syncs_to_fail = 0
+            self._syncs_to_fail = self._syncs_before = 0
             self.is_down = False
             self.last_calls.append(f"-- {outage.value} --")
 
-    def fail_syncs(self, count: int) -> None:
-        """The next syncs raise EIO, and what they should have written never gets to the platter."""
+    def fail_syncs(self, count: int, *, after: int = 0) -> None:
+        """Of the next syncs let ``after`` succeed; then ``count`` raise EIO, and theirs never gets to the platter."""
         self._syncs_to_fail = count
+        self._syncs_before = after
 
     def set_free(self, free_bytes: int) -> None:
         """Resize the disk so that so much is free."""
@@ -236,7 +238,9 @@ class FaultyFiles:
         inode.durable = bytearray(size_bytes)
 
     def _sync(self, inode: Inode) -> None:
-        if self._syncs_to_fail > 0:
+        if self._syncs_before > 0:
+            self._syncs_before -= 1
+        elif self._syncs_to_fail > 0:
             self._syncs_to_fail -= 1
             inode.forget_writes()
             raise OSError(errno.EIO, "sync failed on request")
