@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST_FLAGS ?=
 
-.PHONY: help setup demo test check format interop bench lock clean
+.PHONY: help setup demo test check format interop compatibility bench lock clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 setup: $(READY) ## create .venv with every command in .venv/bin
 
@@ -37,8 +37,11 @@ format: setup ## rewrite files the way `check` wants them
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-interop: setup ## RocketMQ's own Java client against our servers (needs Java 17 and Maven)
+interop: setup ## clients and tools that are not ours against our servers (needs a JDK 17, Maven, Go, Node)
 	$(BIN)/python -m pytest -q -p no:cacheprovider tests/interop $(PYTEST_FLAGS)
+
+compatibility: setup ## write docs/compatibility.md from what `make interop` found last
+	$(BIN)/python tools/compatibility.py
 
 bench: setup ## what a message costs, step by step
 	$(BIN)/python benchmarks/run.py

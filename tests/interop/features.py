@@ -49,6 +49,11 @@ class Feature:
 
 NO_CALL = "the client has no call for it"
 
+INTRO = (
+    "Each cell is one or more scenarios that compare content, order and counts; JSON and ROCKETMQ are two encodings "
+    "of request headers. A dash stands for what the client does not offer."
+)
+
 FEATURES = (
     Feature(
         "topic creation by a call",
@@ -147,16 +152,15 @@ FEATURES = (
 
 def section(results: Results) -> dict[str, Any]:
     """The table of clients and features in the form that ``tools/compatibility.py`` renders."""
-    notes = sorted(
-        {
-            f"{client}: {feature.title}: {proof}"
-            for feature in FEATURES
-            for client in CLIENTS
-            if isinstance(proof := feature.proof(client), str)
-        }
-    )
+    missing: dict[tuple[str, str], list[str]] = {}
+    for feature in FEATURES:
+        for client in CLIENTS:
+            proof = feature.proof(client)
+            if isinstance(proof, str):
+                missing.setdefault((client, proof), []).append(feature.title)
     return {
         "title": "Clients",
+        "intro": INTRO,
         "order": 1,
         "columns": ["feature", *CLIENTS],
         "rows": [
@@ -166,7 +170,10 @@ def section(results: Results) -> dict[str, Any]:
             ]
             for feature in FEATURES
         ],
-        "notes": notes,
+        "notes": [
+            f"{client}, {', '.join(titles)}: {reason}."
+            for (client, reason), titles in missing.items()
+        ],
     }
 
 
