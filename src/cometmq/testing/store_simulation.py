@@ -111,13 +111,18 @@ class StoreSimulation:
         self._crashes_in_recovery = in_recovery or []
 
     def flush_with_a_failing_sync(self, *, after: int = 0) -> None:
-        """Flush; the first sync but ``after`` fails. From then on the store promises nothing new."""
+        """Flush; the first sync but ``after`` fails. From then on the store promises nothing new.
+
+        A crash on the way is a power loss: a mere kill would have the next process believe the page cache, in which
+        the kernel keeps, as if they were written, the very pages it failed to write.
+        """
         self.files.fail_syncs(1, after=after)
         flushed = self.store.watermarks.flushed.value
         try:
             self.store.flush()
         except Crashed:
-            self._come_back()
+            self._crashes_in_recovery = []
+            self.crash(Outage.POWER_LOSS)
         except StoreError:
             if after == 0:
                 assert self.store.watermarks.flushed.value == flushed
