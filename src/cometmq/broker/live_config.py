@@ -22,6 +22,9 @@ log = logging.getLogger("cometmq.broker")
 
 _PROTECTED = frozenset({"configBlackList", "rocketmqHome", "messageStorePlugIn"})
 
+# Without meaning here, but exportConfigs of RocketMQ 4.9's mqadmin fails when a broker does not tell them.
+_ALWAYS_TOLD = {"filterServerNums": "0", "useTLS": "false"}
+
 
 class NotChangeable(ConfigError):
     """A setting that cannot change while the broker runs."""
@@ -78,7 +81,7 @@ class LiveConfig:
 
     def text(self) -> str:
         """The config as GET_BROKER_CONFIG answers it."""
-        return config_text(self.current, self.ignored)
+        return config_text(self.current, {**_ALWAYS_TOLD, **self.ignored})
 
     def _write(self, changed: Mapping[str, str]) -> None:
         if self._path is None:

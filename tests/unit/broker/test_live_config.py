@@ -83,3 +83,9 @@ def test_nothing_to_change_changes_nothing() -> None:
     live = live_config()
     live.update({})
     assert live.version.counter == 0
+
+
+def test_what_the_export_of_settings_needs_is_told() -> None:
+    told = parse_properties(live_config().text())
+    assert told["filterServerNums"] == "0"
+    assert told["useTLS"] == "false"

@@ -28,7 +28,7 @@ CODES_55 = {18, 225, 343, 345, 351, 352, 353, 401, 402}
 NAMED_ENTRIES = {28, 43, 317, 402}
 
 # Keys that only newer tools read; a 4.9 broker does not write them.
-NEWS = {"topicPutTps", "forbiddenTable"}
+NEWS = {"topicPutTps", "forbiddenTable", "pullOffset"}
 
 # Different on purpose: RocketMQ fails with a null pointer, or POP is wanted.
 SKIPPED = {"49-0044", "49-0171", "55-0482", "55-0483"}
@@ -55,14 +55,14 @@ def decoded(frame: bytes) -> Command:
 
 
 def shape(value: Any) -> Any:
-    """Keys all the way down; of a map keyed by names or queues only what its entries look like."""
+    """Keys all the way down but news; of a map keyed by names or queues only what its entries look like."""
     if isinstance(value, list):
         return [shape(value[0])] if value else []
     if not isinstance(value, dict):
         return type(value).__name__
     if value and all(isinstance(item, dict) for item in value.values()) and len(value) > 2:
         return {"*": shape(next(iter(value.values())))}
-    return {key: shape(item) for key, item in value.items()}
+    return {key: shape(item) for key, item in value.items() if key not in NEWS}
 
 
 def populate(rig: Any) -> None:
@@ -122,7 +122,7 @@ def test_the_answer_is_javas(
     if request.code in NAMED_ENTRIES:
         assert set(ours) == set(theirs)
     elif version == "4.9":
-        assert shape({key: ours[key] for key in ours if key not in NEWS}) == shape(theirs)
+        assert shape(ours) == shape(theirs)
     else:
         # The fields a 5.x broker always writes may be left out at their default.
         assert set(ours) <= set(theirs)

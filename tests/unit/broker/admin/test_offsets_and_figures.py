@@ -42,6 +42,7 @@ def test_consume_stats_of_one_group(rig: Any) -> None:
     assert table["offsetTable"][queue(0)] == {
         "brokerOffset": 3,
         "consumerOffset": 2,
+        "pullOffset": 2,
         "lastTimestamp": 200,
     }
     assert set(table["offsetTable"]) == {queue(0), queue(1), queue(0, "u")}
