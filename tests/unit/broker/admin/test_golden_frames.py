@@ -122,7 +122,7 @@ def test_the_answer_is_javas(
     if request.code in NAMED_ENTRIES:
         assert set(ours) == set(theirs)
     elif version == "4.9":
-        assert shape(ours) == shape(theirs)
+        assert shape({key: ours[key] for key in ours if key not in NEWS}) == shape(theirs)
     else:
         # The fields a 5.x broker always writes may be left out at their default.
         assert set(ours) <= set(theirs)
