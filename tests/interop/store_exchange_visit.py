@@ -19,6 +19,7 @@ from cometmq.model.message_queue import MessageQueue
 from cometmq.protocol.fastjson import loads
 from cometmq.remoting.client import RemotingClient
 
+from . import patience
 from .admin_calls import create_group, create_topic
 from .store_exchange_book import Book
 from .systems import Broker
@@ -36,7 +37,6 @@ INDEX_ENTRIES_PER_FILE = 400
 """So few that queues and index go over several files."""
 
 IN_FLIGHT = 16
-CALL_SECONDS = 15.0
 WAIT_SECONDS_MAX = 60.0
 POLL_SECONDS = 0.02
 
@@ -97,7 +97,7 @@ class Visit:
         await _each(messages, self._send)
         for queue in queues:
             batch = [self._message(queue, f"batch-{number}") for number in range(BATCH_MESSAGES)]
-            await self._producer.send_batch(batch, queue=queue, timeout=CALL_SECONDS)
+            await patience.send(self._producer, batch, queue)
         for queue in queues:
             await self._enter(queue)
         if moves_groups:
@@ -125,7 +125,7 @@ class Visit:
                 number += 1
                 unconfirmed.bodies.add(message.body)
                 try:
-                    sent = await self._producer.send(message, queue=queue, timeout=CALL_SECONDS)
+                    sent = await patience.send(self._producer, message, queue)
                 except CometError:
                     return
                 unconfirmed.confirmed[message.body] = sent
@@ -153,9 +153,7 @@ class Visit:
 
     async def _send(self, work: tuple[MessageQueue, int]) -> None:
         queue, number = work
-        await self._producer.send(
-            self._message(queue, str(number)), queue=queue, timeout=CALL_SECONDS
-        )
+        await patience.send(self._producer, self._message(queue, str(number)), queue)
 
     async def _enter(self, queue: MessageQueue) -> None:
         """Writes into the book what the broker that took the new messages says of them."""

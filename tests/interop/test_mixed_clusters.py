@@ -22,6 +22,7 @@ from cometmq.client.errors import NoRoute
 from cometmq.model.message import Message, ReceivedMessage
 from cometmq.remoting.client import RemotingClient
 
+from . import patience
 from .admin_calls import create_topic
 from .java import MissingComponent, fetch_jars
 from .servers import HERE, ServerCommands
@@ -135,7 +136,7 @@ async def _send(cluster: MixedCluster, name_server: str, topic: str) -> None:
             await asyncio.sleep(0.05)
         for number in range(MESSAGES):
             message = Message(topic=topic, body=f"ours-{number}".encode(), keys=[f"o-{number}"])
-            await producer.send(message, timeout=10)
+            await patience.send(producer, message)
 
 
 async def _read(name_server: str, topic: str) -> list[ReceivedMessage]:
