@@ -218,7 +218,11 @@ class IndexFile:
         Raises:
             CorruptFile: the header was cut short, too.
         """
-        if not self.is_empty and self._entry(self.count - 1)[1] != self.end_offset:
+        # A header is cut from its end, where the count is; its other fields must not count what it does not.
+        if self.is_empty:
+            self.begin_ms = self.end_ms = self.begin_offset = self.end_offset = 0
+            self._slots_used = 0
+        elif self._entry(self.count - 1)[1] != self.end_offset:
             raise CorruptFile(self.path, "its header does not match its last entry", "Remove it.")
         undone: dict[int, int] = {}
         number = self.count

@@ -314,9 +314,31 @@ def test_a_kill_at_any_disk_call_loses_no_key_that_was_written_before(moment: Mo
         everywhere = [number * 10 for number in reversed(range(30))]
         assert again.query("T", "same", 64, *ALWAYS) == everywhere, calls
         again.close()
+        # Nothing that would be refused from a stop that seemed clean.
+        small_index(files).load(None)
         if is_over:
             return
     pytest.fail("the scenario makes more disk calls than were tried")
+
+
+def test_half_a_first_header_counts_for_nothing() -> None:
+    for seed in range(40):
+        files = FaultyFiles(FakeClock(), seed=seed)
+        index = small_index(files)
+        index.load(None)
+        for number in range(5):
+            index.add("T", [f"k{number}"], number * 10, NOW)
+        # One write for the entries, four for as many slots, then the header.
+        files.crash_in(6, Moment.MIDDLE)
+        with pytest.raises(Crashed, match=r"write 0\+40"):
+            index.flush()
+        files.restart(Outage.PROCESS_KILL)
+        again = small_index(files)
+        again.load(None, was_killed=True)
+        for number in range(5):
+            again.add("T", [f"k{number}"], number * 10, NOW)
+        again.close()
+        small_index(files).load(None)
 
 
 @pytest.mark.parametrize(
