@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from .java import JAVAC_SECONDS_MAX, QUIET_LOGBACK, cached, clean_environment, run_tool
+from .java import JAVAC_SECONDS_MAX, QUIET_LOGBACK, cached, clean_environment, run_tool, tail
 from .servers import HERE
 
 SOURCES = HERE / "java" / "single"
@@ -48,24 +48,29 @@ class SingleJava:
             "logback.configurationFile": logback,
             "rmq.logback.configurationFile": logback,
             "rocketmq.client.logLevel": "ERROR",
+            # A program may want to stay when a library of RocketMQ ends the process.
+            "java.security.manager": "allow",
         }
         flags = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         flags += [f"-D{name}={value}" for name, value in properties.items()]
         classpath = f"{self._classes}{os.pathsep}{self._jars / '*'}"
-        errors = home / "err.txt"
-        with errors.open("wb") as stream:
-            done = subprocess.run(
-                ["java", *flags, "-cp", classpath, self._name, *arguments],
-                input=text.encode(),
-                stdout=subprocess.PIPE,
-                stderr=stream,
-                env=clean_environment() | {"ROCKETMQ_HOME": str(home)},
-                timeout=seconds_max,
-                check=False,
-            )
-        output = done.stdout.decode(errors="replace")
-        assert done.returncode == 0, (
-            f"{self._name} ended with code {done.returncode}\n{output[-4000:]}\n"
-            f"{errors.read_text(errors='replace')[-4000:]}"
+        # To files, so that there is something to read when time is over.
+        outputs, errors = home / "out.txt", home / "err.txt"
+        with outputs.open("wb") as out, errors.open("wb") as err:
+            try:
+                code = subprocess.run(
+                    ["java", *flags, "-cp", classpath, self._name, *arguments],
+                    input=text.encode(),
+                    stdout=out,
+                    stderr=err,
+                    env=clean_environment() | {"ROCKETMQ_HOME": str(home)},
+                    timeout=seconds_max,
+                    check=False,
+                ).returncode
+            except subprocess.TimeoutExpired:
+                code = None
+        assert code == 0, (
+            f"{self._name} ended with code {code} (none: not within {seconds_max} s)\n"
+            f"{tail(outputs)}\n{tail(errors)}"
         )
-        return output
+        return outputs.read_text(encoding="utf-8", errors="replace")

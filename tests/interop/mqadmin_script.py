@@ -1,0 +1,135 @@
+"""The commands of mqadmin that are tried, in their order, with the words that each needs.
+
+Words in braces are filled in for the cluster at hand; see ``mqadmin_cluster``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TOPIC = "admin-topic"
+CLUSTER_TOPIC = "admin-cluster-topic"
+GROUP = "admin-group"
+ONLINE_GROUP = "admin-online"
+PRODUCERS = "admin-producers"
+
+START_CLIENTS = "@start"
+COMMAND_LIST = "@list"
+
+BOTH = ("4.9.8", "5.5.0")
+OLD = BOTH[:1]
+NEW = BOTH[1:]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call: words separated by blanks."""
+
+    line: str
+    versions: tuple[str, ...] = BOTH
+
+    @property
+    def command(self) -> str:
+        return self.line.split()[0]
+
+    def words(self, values: dict[str, str]) -> list[str]:
+        return [word.format(**values) for word in self.line.split()]
+
+
+SCRIPT = (
+    Step(COMMAND_LIST),
+    Step(f"updateTopic -b {{broker}} -t {CLUSTER_TOPIC}-b -r 2 -w 2"),
+    Step(f"updateTopic -c {{cluster}} -t {CLUSTER_TOPIC} -r 3 -w 3 -p 6"),
+    Step(f"updateTopic -b {{broker}} -t {CLUSTER_TOPIC}-o -r 1 -w 1 -o true"),
+    Step(f"updateTopicPerm -b {{broker}} -t {CLUSTER_TOPIC} -p 4"),
+    Step(f"updateTopicPerm -c {{cluster}} -t {CLUSTER_TOPIC} -p 4"),
+    Step(f"topicRoute -t {CLUSTER_TOPIC}"),
+    Step(f"topicRoute -t {CLUSTER_TOPIC} -l", NEW),
+    Step("topicRoute -t nobody-made-this"),
+    Step(f"topicStatus -t {TOPIC}"),
+    Step(f"topicClusterList -t {TOPIC}"),
+    Step("topicList"),
+    Step("topicList -c"),
+    Step(f"allocateMQ -t {TOPIC} -i 10.0.0.1,10.0.0.2,10.0.0.3"),
+    Step(f"updateSubGroup -b {{broker}} -g {GROUP}-b -r 3 -q 2"),
+    Step(f"updateSubGroup -c {{cluster}} -g {GROUP}-c -s false"),
+    Step(f"getConsumerConfig -g {GROUP}-b"),
+    Step("clusterList"),
+    Step("clusterList -m"),
+    Step("brokerStatus -b {broker}"),
+    Step("brokerStatus -c {cluster}"),
+    Step("getBrokerConfig -b {broker}"),
+    Step("getBrokerConfig -c {cluster}"),
+    Step("updateBrokerConfig -b {broker} -k defaultTopicQueueNums -v 6"),
+    Step("updateBrokerConfig -c {cluster} -k defaultTopicQueueNums -v 8"),
+    Step("getNamesrvConfig"),
+    Step("updateNamesrvConfig -k orderMessageEnable -v true"),
+    Step("updateKvConfig -s admin-space -k admin-key -v admin-value"),
+    Step("deleteKvConfig -s admin-space -k admin-key"),
+    Step(f"updateOrderConf -t {TOPIC} -m put -v {{name}}:4"),
+    Step(f"updateOrderConf -t {TOPIC} -m get"),
+    Step(f"updateOrderConf -t {TOPIC} -m delete"),
+    Step("wipeWritePerm -b {name}"),
+    Step("addWritePerm -b {name}"),
+    Step("queryMsgById -i {offset_id}"),
+    Step("queryMsgById -i {missing_id}"),
+    Step(f"queryMsgByKey -t {TOPIC} -k key-3"),
+    Step(f"queryMsgByUniqueKey -t {TOPIC} -i {{message_id}}"),
+    Step(f"queryMsgByOffset -t {TOPIC} -b {{name}} -i 1 -o 2"),
+    Step("queryMsgTraceById -i {message_id}"),
+    Step(f"printMsg -t {TOPIC} -d true"),
+    Step(f"printMsgByQueue -t {TOPIC} -a {{name}} -i 1 -p true -d true -f true"),
+    Step(f"consumeMessage -t {TOPIC} -b {{name}} -i 2 -o 1 -c 3"),
+    Step(f"queryCq -t {TOPIC} -q 0 -i 0 -c 5 -b {{broker}}"),
+    Step(f"queryCq -t {TOPIC} -q 0 -i 0 -c 5 -b {{broker}} -g {GROUP}"),
+    Step(f"sendMessage -t {TOPIC}-sent -p hello -k key-s -c tag-s"),
+    Step("sendMsgStatus -b {name} -s 10 -c 2"),
+    Step(f"checkMsgSendRT -t {TOPIC}-sent -a 2 -s 10"),
+    Step(f"consumerProgress -g {GROUP}"),
+    Step("brokerConsumeStats -b {broker} -o false"),
+    Step(f"cloneGroupOffset -s {GROUP} -d {GROUP}-clone -t {TOPIC}"),
+    Step(f"consumerProgress -g {GROUP}-clone"),
+    Step(f"resetOffsetByTime -g {GROUP} -t {TOPIC} -s 0"),
+    Step(f"skipAccumulatedMessage -g {GROUP} -t {TOPIC}"),
+    Step(f"consumerConnection -g {GROUP}"),
+    Step("cleanExpiredCQ -b {broker}"),
+    Step("cleanExpiredCQ -c {cluster}"),
+    Step("cleanUnusedTopic -b {broker}"),
+    Step("cleanUnusedTopic -c {cluster}"),
+    Step("deleteExpiredCommitLog -b {broker}"),
+    Step("exportMetadata -c {cluster} -f {directory}"),
+    Step("exportConfigs -c {cluster} -f {directory}"),
+    Step("exportMetrics -c {cluster} -f {directory}"),
+    Step("updateAclConfig -b {broker} -a account123 -s secret123", OLD),
+    Step("deleteAclConfig -b {broker} -a account123", OLD),
+    Step("clusterAclConfigVersion -b {broker}", OLD),
+    Step("updateGlobalWhiteAddr -b {broker} -g 10.10.0.1", OLD),
+    Step("updateTopicList -b {broker} -f {topics_file}", NEW),
+    Step("updateSubGroupList -b {broker} -f {groups_file}", NEW),
+    Step(f"setConsumeMode -b {{broker}} -t {TOPIC} -g {GROUP} -m POP -q 4", NEW),
+    Step("haStatus -b {broker}", NEW),
+    Step("getBrokerEpoch -c {cluster}", NEW),
+    Step("getColdDataFlowCtrInfo -b {broker}", NEW),
+    Step(f"updateColdDataFlowCtrGroupConfig -b {{broker}} -g {GROUP} -v 100", NEW),
+    Step(f"removeColdDataFlowCtrGroupConfig -b {{broker}} -g {GROUP}", NEW),
+    Step("setCommitLogReadAheadMode -b {broker} -m 0", NEW),
+    Step("createUser -b {broker} -u admin-user -p admin-word", NEW),
+    Step("listUser -b {broker}", NEW),
+    Step("listAcl -b {broker}", NEW),
+    Step("getBrokerLiteInfo -b {broker}", NEW),
+    Step("updateStaticTopic -c {cluster} -t admin-static -qn 2", NEW),
+    Step(f"deleteSubGroup -b {{broker}} -g {GROUP}-b"),
+    Step(f"deleteSubGroup -c {{cluster}} -g {GROUP}-c -r true"),
+    Step(f"deleteTopic -c {{cluster}} -t {CLUSTER_TOPIC}"),
+    Step(f"topicRoute -t {CLUSTER_TOPIC}"),
+    Step(START_CLIENTS),
+    Step(f"producerConnection -g {PRODUCERS} -t {TOPIC}"),
+    Step("producer -b {broker}"),
+    Step(f"consumerConnection -g {ONLINE_GROUP}"),
+    Step(f"consumerProgress -g {ONLINE_GROUP}"),
+    Step(f"consumerProgress -g {ONLINE_GROUP} -s true"),
+    Step(f"consumerStatus -g {ONLINE_GROUP}"),
+    Step("consumerProgress"),
+    Step("statsAll -a -t admin-topic"),
+    Step(f"resetOffsetByTime -g {ONLINE_GROUP} -t {TOPIC} -s now"),
+)

@@ -1,0 +1,153 @@
+"""What is known to differ between our cluster and RocketMQ's, as mqadmin shows it, and why.
+
+A command that is in none of these tables prints the same for both. The test fails in both directions: when a command
+differs that should not, and when one is the same that is said to differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .mqadmin_script import BOTH, NEW, OLD
+
+SAME = "same"
+DIFFERS = "differs"
+NOT_YET = "not yet"
+NOT_TRIED = "not tried"
+
+Versions = tuple[str, ...]
+
+_SETTINGS = "each make has settings of its own"
+_SYSTEM_TOPICS = "system topics of pop, timers, transactions and replication are not there yet"
+_PROPERTIES = "5.x stores three more properties with a message (MSG_REGION, TRACE_ON, WAIT); ours, what 4.9 stores"
+_RESET = (
+    "without a consumer online ours answers as 4.9 does, and the tool moves the positions queue by queue: "
+    "another table, the same effect"
+)
+
+REASONS: Mapping[str, tuple[Versions, str]] = {
+    "brokerStatus": (BOTH, "ours tells the figures of both series under the names of both"),
+    "getBrokerConfig": (BOTH, _SETTINGS),
+    "getNamesrvConfig": (BOTH, _SETTINGS),
+    "topicList": (NEW, _SYSTEM_TOPICS),
+    "queryMsgByKey": (NEW, _PROPERTIES),
+    "queryMsgByUniqueKey": (NEW, _PROPERTIES),
+    "queryMsgByOffset": (NEW, _PROPERTIES),
+    "printMsg": (NEW, _PROPERTIES),
+    "printMsgByQueue": (NEW, _PROPERTIES),
+    "consumeMessage": (NEW, _PROPERTIES),
+    "queryCq": (NEW, _PROPERTIES),
+    "resetOffsetByTime": (NEW, _RESET),
+    "skipAccumulatedMessage": (NEW, _RESET),
+}
+"""Command to the versions in which its output differs, and the reason."""
+
+_ACCESS = "access control"
+_REPLICATION = "replication"
+_CONTROLLER = "the controller"
+_COLD = "flow control for reads from disk"
+_LITE = "lite topics"
+_ROCKSDB = "stores in RocksDB"
+
+MISSING: Mapping[str, tuple[Versions, str]] = {
+    **dict.fromkeys(
+        ("updateAclConfig", "deleteAclConfig", "clusterAclConfigVersion", "updateGlobalWhiteAddr"),
+        (OLD, _ACCESS),
+    ),
+    **dict.fromkeys(
+        (
+            *("createUser", "updateUser", "deleteUser", "getUser", "listUser", "copyUser"),
+            *("createAcl", "updateAcl", "deleteAcl", "getAcl", "listAcl", "copyAcl"),
+        ),
+        (NEW, _ACCESS),
+    ),
+    "setConsumeMode": (NEW, "pop consumption"),
+    "exportPopRecord": (NEW, "pop consumption"),
+    "haStatus": (NEW, _REPLICATION),
+    "resetMasterFlushOffset": (NEW, _REPLICATION),
+    **dict.fromkeys(
+        (
+            *("getBrokerEpoch", "getSyncStateSet", "getControllerMetaData", "getControllerConfig"),
+            *("updateControllerConfig", "electMaster", "cleanBrokerMetadata"),
+        ),
+        (NEW, _CONTROLLER),
+    ),
+    **dict.fromkeys(
+        (
+            *("getColdDataFlowCtrInfo", "updateColdDataFlowCtrGroupConfig"),
+            *("removeColdDataFlowCtrGroupConfig", "setCommitLogReadAheadMode"),
+        ),
+        (NEW, _COLD),
+    ),
+    **dict.fromkeys(
+        (
+            *("getBrokerLiteInfo", "getParentTopicInfo", "getLiteTopicInfo"),
+            *("getLiteClientInfo", "getLiteGroupInfo", "triggerLiteDispatch"),
+        ),
+        (NEW, _LITE),
+    ),
+    "updateStaticTopic": (NEW, "static topics"),
+    "remappingStaticTopic": (NEW, "static topics"),
+    "addBroker": (NEW, "several brokers in one process"),
+    "removeBroker": (NEW, "several brokers in one process"),
+    "switchTimerEngine": (NEW, "delays of any length"),
+    "dumpCompactionLog": (NEW, "compacted topics"),
+    "exportMetadataInRocksDB": (NEW, _ROCKSDB),
+    "rocksDBConfigToJson": (NEW, _ROCKSDB),
+    "checkRocksdbCqWriteProgress": (NEW, _ROCKSDB),
+}
+"""Command to the versions that have it, and what our servers lack."""
+
+UNTRIED: Mapping[str, str] = {
+    "clusterRT": "runs until it is stopped; checkMsgSendRT does the same once",
+    "startMonitoring": "runs until it is stopped",
+}
+
+
+def expected(command: str, version: str) -> str:
+    """The verdict that a run must come to."""
+    if command in UNTRIED:
+        return NOT_TRIED
+    for table, verdict in ((REASONS, DIFFERS), (MISSING, NOT_YET)):
+        if command in table and version in table[command][0]:
+            return verdict
+    return SAME
+
+
+def section(found: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """The table of commands in the form that ``tools/compatibility.py`` renders.
+
+    Args:
+        found: version to command to verdict.
+    """
+    commands = sorted({command for verdicts in found.values() for command in verdicts})
+    versions = sorted(found)
+    return {
+        "title": "mqadmin",
+        "order": 3,
+        "columns": ["command", *versions, "because"],
+        "rows": [
+            [
+                command,
+                *(found[version].get(command, "–") for version in versions),
+                _because(command, (found[version].get(command, SAME) for version in versions)),
+            ]
+            for command in commands
+        ],
+        "notes": [
+            "same: the output is that of RocketMQ's own cluster, after removing addresses, ids, times, rates and "
+            "versions",
+            "not yet: our servers lack what the command is about",
+        ],
+    }
+
+
+def _because(command: str, verdicts: Iterable[str]) -> str:
+    if all(verdict == SAME for verdict in verdicts):
+        return ""
+    if command in UNTRIED:
+        return UNTRIED[command]
+    if command in REASONS:
+        return REASONS[command][1]
+    return f"needs {MISSING[command][1]}" if command in MISSING else "unexpected"
