@@ -48,7 +48,8 @@ class DeletedTopics:
         kept = {topic: end for topic, end in ends.items() if end > log_start}
         if kept != self._ends:
             # A log file that came back after a power loss would find its deleted topics alive.
-            self._files.sync_directory(self._log_directory)
+            if self._files.exists(self._log_directory):
+                self._files.sync_directory(self._log_directory)
             self._save(kept)
 
     def __bool__(self) -> bool:

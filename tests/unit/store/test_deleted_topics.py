@@ -69,6 +69,13 @@ def test_a_log_that_lost_its_tail_takes_the_mark_with_it(files: FaultyFiles) -> 
     assert loaded(files).by_topic_bytes() == {b"A": 60}
 
 
+def test_a_store_may_have_no_log_yet(files: FaultyFiles) -> None:
+    deleted = DeletedTopics(PATH, "/commitlog", files)
+    deleted.note(["A"], 0)
+    deleted.prune(0, 0)
+    assert not deleted
+
+
 def test_a_foreign_file_is_refused(files: FaultyFiles) -> None:
     files.replace(PATH, b"[1]")
     with pytest.raises(CorruptFile, match="deletedTopics"):
