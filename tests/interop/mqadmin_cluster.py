@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,7 +118,10 @@ def _values(
 async def _prepare(name_server: str, broker: str) -> SendResult:
     remoting = RemotingClient()
     await create_topic(remoting, broker, TOPIC, QUEUES)
-    await create_group(remoting, broker, GROUP)
+    for group in (GROUP, f"{GROUP}-clone"):
+        # Many commands look a group up by the topic of its own, which a first consumer would create.
+        await create_topic(remoting, broker, f"%RETRY%{group}", 1)
+        await create_group(remoting, broker, group)
     await create_group(remoting, broker, ONLINE_GROUP)
     await remoting.close()
     async with (
@@ -158,8 +161,8 @@ async def _prepare(name_server: str, broker: str) -> SendResult:
     return sent
 
 
-async def _until(condition: Callable[[], object]) -> None:
+async def _until(condition: Callable[[], Awaitable[bool]]) -> None:
     deadline = time.monotonic() + WAIT_SECONDS_MAX
-    while not await condition():  # type: ignore[misc]
+    while not await condition():
         assert time.monotonic() < deadline, f"not within {WAIT_SECONDS_MAX} s: {condition}"
         await asyncio.sleep(0.02)

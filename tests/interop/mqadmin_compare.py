@@ -54,6 +54,8 @@ def normal(answer: Answer, transcript: Transcript) -> list[str]:
     if answer.step.command == "consumerProgress":
         # A new group gets its first position in its own queue some time later.
         lines = [line for line in lines if not line.startswith("%RETRY%")]
+    # Clients of the tool itself, of this command or of one before it.
+    lines = [line for line in lines if "(CLIENT_INNER_PRODUCER)" not in line]
     # Stack traces say where in the tool, and that is the same tool.
     return sorted(line for line in lines if line and not line.startswith("at "))
 

@@ -31,6 +31,7 @@ REASONS: Mapping[str, tuple[Versions, str]] = {
     "getBrokerConfig": (BOTH, _SETTINGS),
     "getNamesrvConfig": (BOTH, _SETTINGS),
     "topicList": (NEW, _SYSTEM_TOPICS),
+    "queryMsgById": (NEW, _PROPERTIES),
     "queryMsgByKey": (NEW, _PROPERTIES),
     "queryMsgByUniqueKey": (NEW, _PROPERTIES),
     "queryMsgByOffset": (NEW, _PROPERTIES),

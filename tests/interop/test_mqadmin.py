@@ -29,10 +29,11 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
 @dataclass(frozen=True)
 class Comparison:
-    """``lines``: command to the lines that differ, over all calls of it; ``listed``: all commands of the tool."""
+    """What two clusters gave: ``lines`` of each command that differ, ``listed`` by the tool, ``theirs`` in full."""
 
     lines: dict[str, list[str]]
     listed: set[str]
+    theirs: Transcript
 
 
 @pytest.fixture(scope="module", params=BOTH)
@@ -53,13 +54,26 @@ def comparison(version: str, tmp_path_factory: pytest.TempPathFactory) -> Compar
         )
     except MissingComponent as error:
         pytest.exit(f"interop tests cannot run: {error}", returncode=EXIT_CODE_MISSING)
-    return Comparison(_differences(ours, theirs), _listed(ours))
+    return Comparison(_differences(ours, theirs), _listed(ours), theirs)
 
 
 def test_every_command_is_accounted_for(comparison: Comparison, version: str) -> None:
     absent = {name for name, (versions, _) in MISSING.items() if version in versions}
     untried = {name for name in comparison.listed if expected(name, version) == NOT_TRIED}
     assert comparison.listed == set(comparison.lines) | absent | untried
+
+
+def test_rocketmq_refuses_what_it_should_and_nothing_else(
+    comparison: Comparison, version: str
+) -> None:
+    """Otherwise two errors would pass for two equal answers."""
+    odd = [
+        f"{answer.step.line}\n{answer.text}"
+        for answer in comparison.theirs.answers
+        if expected(answer.step.command, version) != NOT_YET
+        and ("Exception: " in answer.text) != answer.step.is_refused
+    ]
+    assert odd == []
 
 
 def test_commands_print_what_they_print_for_rocketmq(comparison: Comparison, version: str) -> None:

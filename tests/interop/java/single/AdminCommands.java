@@ -3,12 +3,17 @@ import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Stream;
 
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.impl.factory.MQClientInstance;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
@@ -24,6 +29,7 @@ public final class AdminCommands {
     private static final long WAIT_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     private final String[] arguments;
+    private final Set<Thread> kept = ConcurrentHashMap.newKeySet();
     private DefaultMQPushConsumer consumer;
     private DefaultMQProducer producer;
     private DefaultMQAdminExt watcher;
@@ -35,7 +41,8 @@ public final class AdminCommands {
     public static void main(String[] arguments) throws Exception {
         AdminCommands commands = new AdminCommands(arguments);
         System.setSecurityManager(new NoExit());
-        Thread hurry = new Thread(AdminCommands::hurry, "hurry");
+        Thread main = Thread.currentThread();
+        Thread hurry = new Thread(() -> commands.hurry(main), "hurry");
         hurry.setDaemon(true);
         hurry.start();
         PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
@@ -96,9 +103,22 @@ public final class AdminCommands {
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
         consumer.start();
+        waiters().forEach(kept::add);
         await(() -> received.get() >= messages && isCommitted(topic));
-        // Its heartbeat went out before it knew a broker of its topic.
-        producer.getDefaultMQProducerImpl().getMqClientFactory().sendHeartbeatToAllBrokerWithLock();
+        await(() -> isRegistered(topic));
+    }
+
+    private boolean isRegistered(String topic) {
+        try {
+            // Its first heartbeat went out before it knew a broker, and the next would take its time.
+            MQClientInstance instance = producer.getDefaultMQProducerImpl().getMqClientFactory();
+            instance.updateTopicRouteInfoFromNameServer(topic);
+            instance.sendHeartbeatToAllBrokerWithLock();
+            watcher.examineProducerConnectionInfo(producer.getProducerGroup(), topic);
+            return true;
+        } catch (Exception e) {
+            return false;
+        }
     }
 
     private boolean isCommitted(String topic) {
@@ -113,21 +133,31 @@ public final class AdminCommands {
         }
     }
 
-    /** Each command ends its client, and 5.x lets that wait for a thread that looks up every three seconds. */
-    private static void hurry() {
+    /**
+     * Each command ends its client, and 5.x lets that wait for a thread that looks up every three seconds. It is woken
+     * only then: at other times it sends heartbeats, and to disturb it would cost the connection.
+     */
+    private void hurry(Thread main) {
         try {
             while (true) {
-                Thread[] threads = new Thread[1000];
-                for (int i = Thread.enumerate(threads) - 1; i >= 0; i--) {
-                    if (threads[i].getName().startsWith("NettyEventExecutor")) {
-                        threads[i].interrupt();
-                    }
+                if (isEndingClient(main)) {
+                    waiters().filter(thread -> !kept.contains(thread)).forEach(Thread::interrupt);
                 }
                 Thread.sleep(20);
             }
         } catch (InterruptedException e) {
             // Nobody does that.
         }
+    }
+
+    private static boolean isEndingClient(Thread main) {
+        return Arrays.stream(main.getStackTrace())
+            .anyMatch(frame -> frame.getClassName().endsWith(".ServiceThread") && frame.getMethodName().equals("shutdown"));
+    }
+
+    private static Stream<Thread> waiters() {
+        return Thread.getAllStackTraces().keySet().stream()
+            .filter(thread -> thread.getName().startsWith("NettyEventExecutor"));
     }
 
     private static final class ExitAsked extends SecurityException {
@@ -154,7 +184,7 @@ public final class AdminCommands {
         long deadline = System.nanoTime() + WAIT_NANOS;
         while (!condition.holds()) {
             if (System.nanoTime() > deadline) {
-                throw new AssertionError("the consumer did not consume the topic in time");
+                throw new AssertionError("the clients did not come to work in time");
             }
             Thread.sleep(20);
         }
