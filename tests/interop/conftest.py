@@ -4,8 +4,9 @@
 broker. ``guarded_servers``: another pair that speaks TLS too and takes no message to be in memory, so that new groups
 begin where they ask to. All live for the session; a test may restart a broker if it leaves it running.
 
-``COMETMQ_INTEROP_SERVERS=java`` starts RocketMQ 4.9.7's own servers in place of ours. ``COMETMQ_CACHE`` moves the
-directory for jars and classes. A missing component ends the run with exit code 3: nothing is skipped silently.
+``COMETMQ_INTEROP_SERVERS=rocketmq-4.9.7`` (or ``rocketmq-5.5.0``) starts RocketMQ's own servers in place of ours.
+``COMETMQ_CACHE`` moves the directory for what is fetched and built. A missing component ends the run with exit code 3:
+nothing is skipped silently.
 """
 
 from __future__ import annotations
@@ -22,20 +23,19 @@ from .certificates import Certificates
 from .features import JAVA_VERSIONS
 from .java import JavaProgram, MissingComponent, compile_program, fetch_jars, require_tools
 from .record import Recorder
-from .servers import (
-    HERE,
-    ServerCommands,
-    ServerFailed,
-    ServerPair,
-    cometmq_commands,
-    java_commands,
-)
+from .servers import HERE, ServerCommands, ServerFailed, ServerPair
+from .systems import OURS, commands_of
 
 EXIT_CODE_MISSING = 3
 
 
+def server_kind() -> str:
+    """The make of the servers under test."""
+    return os.environ.get("COMETMQ_INTEROP_SERVERS") or OURS
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    if os.environ.get("COMETMQ_INTEROP_SERVERS", "cometmq") == "cometmq":
+    if server_kind() == OURS:
         config.pluginmanager.register(Recorder(), "cometmq-interop-recorder")
 
 
@@ -59,13 +59,9 @@ def java_program(java_programs: dict[str, JavaProgram]) -> JavaProgram:
 
 @pytest.fixture(scope="session")
 def commands(tmp_path_factory: pytest.TempPathFactory) -> ServerCommands:
-    kind = os.environ.get("COMETMQ_INTEROP_SERVERS", "cometmq")
+    kind = server_kind()
     with required():
-        if kind == "cometmq":
-            return cometmq_commands()
-        if kind == "java":
-            return java_commands(tmp_path_factory.mktemp("java-servers") / "home")
-        raise MissingComponent(f"COMETMQ_INTEROP_SERVERS={kind}: expected cometmq or java")
+        return commands_of(kind, tmp_path_factory.mktemp("system") / "home")
 
 
 @pytest.fixture(scope="session")

@@ -122,7 +122,7 @@ FEATURES = (
         "ordered sends, orderly consumption",
         java=("push-orderly",),
         go=("push-orderly",),
-        node=NO_CALL,
+        node="the client does not lock queues",
     ),
     Feature("begin with the first", java=("from-first",), go=("from-first",), node=("from-first",)),
     Feature("begin with the last", java=("from-last",), go=("from-last",), node=("from-last",)),

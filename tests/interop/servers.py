@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from .certificates import Certificates
-from .java import QUIET_LOGBACK, MissingComponent, clean_environment, fetch_jars, tail
+from .java import MissingComponent, clean_environment, tail
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parent.parent
@@ -62,27 +62,6 @@ def cometmq_commands() -> ServerCommands:
     if missing:
         raise MissingComponent(f"not there: {', '.join(missing)}; run `make setup` first")
     return ServerCommands((str(commands["mqnamesrv"]),), (str(commands["mqbroker"]),))
-
-
-def java_commands(home: Path) -> ServerCommands:
-    """RocketMQ's own servers from its Maven artifacts."""
-    jars = fetch_jars(HERE / "servers" / "pom.xml")
-    configuration = home / "conf"
-    configuration.mkdir(parents=True)
-    for name in ("logback_namesrv.xml", "logback_broker.xml"):
-        # They refuse to start without these files.
-        (configuration / name).write_text(QUIET_LOGBACK, encoding="utf-8")
-    opened = ("java.nio", "java.lang", "sun.nio.ch", "java.util")
-    exported = ("jdk.internal.ref", "sun.nio.ch")
-    flags = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in opened]
-    flags += [f"--add-exports=java.base/{package}=ALL-UNNAMED" for package in exported]
-    flags += [f"-Duser.home={home}", "-cp", str(jars / "*")]
-    package = "org.apache.rocketmq"
-    return ServerCommands(
-        ("java", "-Xmx128m", *flags, f"{package}.namesrv.NamesrvStartup"),
-        ("java", "-Xmx512m", *flags, f"{package}.broker.BrokerStartup"),
-        {"ROCKETMQ_HOME": str(home)},
-    )
 
 
 class Server:

@@ -124,32 +124,40 @@ func (c *cluster) newPuller(group, topic string) rocketmq.PullConsumer {
 func (c *cluster) read(topic string, queues, count int) [][]*primitive.MessageExt {
 	puller := c.newPuller("reader", topic)
 	byQueue := make([][]*primitive.MessageExt, queues)
-	total := 0
-	for id := range queues {
-		offset := int64(0)
-		for total < count {
-			// Beyond the end a pull would wait for more, so each queue is read as far as it says it goes.
-			limited, cancel := context.WithTimeout(background, patience)
-			result, err := puller.PullFrom(limited, c.queue(topic, id), offset, 32)
-			cancel()
-			ok(err, fmt.Sprintf("pull at %d of queue %d", offset, id))
-			if result.Status != primitive.PullFound {
-				fail("pull at %d of queue %d: status %d, next %d", offset, id, result.Status, result.NextBeginOffset)
-			}
-			for _, m := range result.GetMessageExts() {
-				equal(offset, m.QueueOffset, "queue offset")
-				byQueue[id] = append(byQueue[id], m)
-				offset++
-				total++
-			}
-			equal(offset, result.NextBeginOffset, "next offset")
-			if offset == result.MaxOffset {
-				break
-			}
+	// Java's brokers answer a send a moment before the message can be read.
+	eventually(fmt.Sprintf("%d messages of %s", count, topic), func() string {
+		total := 0
+		for id := range queues {
+			byQueue[id] = c.readQueue(puller, c.queue(topic, id))
+			total += len(byQueue[id])
+		}
+		if total != count {
+			return fmt.Sprintf("%d of them", total)
+		}
+		return ""
+	})
+	return byQueue
+}
+
+// readQueue reads a queue that is not empty as far as it says it goes: beyond the end a pull would wait for more.
+func (c *cluster) readQueue(puller rocketmq.PullConsumer, queue *primitive.MessageQueue) []*primitive.MessageExt {
+	messages := []*primitive.MessageExt{}
+	for {
+		offset := int64(len(messages))
+		limited, cancel := context.WithTimeout(background, patience)
+		result, err := puller.PullFrom(limited, queue, offset, 32)
+		cancel()
+		ok(err, fmt.Sprintf("pull at %d of %v", offset, queue))
+		equal(primitive.PullFound, result.Status, fmt.Sprintf("status of the pull at %d of %v", offset, queue))
+		for _, m := range result.GetMessageExts() {
+			equal(int64(len(messages)), m.QueueOffset, "queue offset")
+			messages = append(messages, m)
+		}
+		equal(int64(len(messages)), result.NextBeginOffset, "next offset")
+		if result.NextBeginOffset == result.MaxOffset {
+			return messages
 		}
 	}
-	equal(count, total, "messages of "+topic)
-	return byQueue
 }
 
 func flatten(byQueue [][]*primitive.MessageExt) []*primitive.MessageExt {
