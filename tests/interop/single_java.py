@@ -66,6 +66,8 @@ class SingleJava:
                     env=clean_environment() | {"ROCKETMQ_HOME": str(home)},
                     timeout=seconds_max,
                     check=False,
+                    # Some tools write into the directory they are started in.
+                    cwd=home,
                 ).returncode
             except subprocess.TimeoutExpired:
                 code = None
