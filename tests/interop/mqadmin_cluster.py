@@ -53,7 +53,9 @@ def run_script(
 ) -> Transcript:
     """Starts a cluster, prepares it, runs all commands of a version against it, and ends it."""
     with ExitStack() as stack:
-        name_server = stack.enter_context(NameServer(commands, directory / "namesrv").running())
+        name_server = NameServer(commands, directory / "namesrv")
+        stack.callback(name_server.kill)
+        name_server.start()
         broker = Broker(
             [name_server],
             directory / "broker",

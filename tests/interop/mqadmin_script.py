@@ -105,7 +105,6 @@ SCRIPT = (
     Step("exportMetrics -c {cluster} -f {directory}"),
     Step("updateAclConfig -b {broker} -a account123 -s secret123", OLD),
     Step("deleteAclConfig -b {broker} -a account123", OLD),
-    Step("clusterAclConfigVersion -b {broker}", OLD),
     Step("updateGlobalWhiteAddr -b {broker} -g 10.10.0.1", OLD),
     Step("updateTopicList -b {broker} -f {topics_file}", NEW),
     Step("updateSubGroupList -b {broker} -f {groups_file}", NEW),
