@@ -132,6 +132,6 @@ SCRIPT = (
     Step(f"consumerProgress -g {ONLINE_GROUP} -s true"),
     Step(f"consumerStatus -g {ONLINE_GROUP}"),
     Step("consumerProgress"),
-    Step("statsAll -a -t admin-topic"),
+    Step(f"statsAll -t {TOPIC}"),
     Step(f"resetOffsetByTime -g {ONLINE_GROUP} -t {TOPIC} -s now"),
 )
