@@ -60,7 +60,9 @@ class CommitLog:
         Raises:
             DiskFull: the file to go on with has holes that the disk cannot fill.
         """
-        removed = self.row.cut(max(end, self.row.start))
+        # The first file stays even if nothing in it is sound: without any, the next start would take the offsets
+        # of log and queues to begin at 0 again.
+        removed = self.row.cut(max(end, self.row.start + 1))
         if removed:
             logger.info("log files removed count=%d reason=behind-end end=%d", len(removed), end)
         self.end = end
