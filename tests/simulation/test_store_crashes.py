@@ -176,8 +176,8 @@ def test_offsets_go_on_when_all_of_the_log_is_gone() -> None:
         simulation = small_store(seed)
         put_many(simulation, A0, 0, 8)
         put_up_to_file_end(simulation, make_message(A0, 0, 0), 0)
-        simulation.flush()
         for _ in range(2):
+            simulation.flush()
             simulation.put([make_message(A0, 0, 0)])
             simulation.clock.advance(80 * 3600)
             simulation.maintain()
