@@ -6,17 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from cometmq.base.errors import UsageError
-from cometmq.model.compression import decompress
 from cometmq.model.properties import (
     KEYS,
     NAME_SEPARATOR,
     PAIR_SEPARATOR,
     RESERVED,
     TAGS,
-    UNIQ_KEY,
-    split_keys,
 )
-from cometmq.model.record import Record
+from cometmq.model.received_message import ReceivedMessage as ReceivedMessage
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,51 +48,3 @@ class Message:
             if NAME_SEPARATOR in name + value or PAIR_SEPARATOR in name + value:
                 raise UsageError(f"property {name!r} holds \\x01 or \\x02, which separate pairs")
         return pairs
-
-
-@dataclass(slots=True, kw_only=True)
-class ReceivedMessage:
-    """What a consumer gets. ``body`` is plain, whatever compression it travelled in."""
-
-    topic: str
-    body: bytes
-    broker_name: str
-    queue_id: int
-    queue_offset: int
-    message_id: str
-    offset_id: str
-    tags: str | None
-    keys: list[str]
-    properties: dict[str, str]
-    flag: int
-    sys_flag: int
-    born_timestamp: int
-    store_timestamp: int
-    born_host: str
-    store_host: str
-    reconsume_times: int
-    physical_offset: int
-
-    @classmethod
-    def from_record(cls, record: Record, broker_name: str) -> ReceivedMessage:
-        properties = record.properties
-        return cls(
-            topic=record.topic,
-            body=decompress(record.body, record.sys_flag),
-            broker_name=broker_name,
-            queue_id=record.queue_id,
-            queue_offset=record.queue_offset,
-            message_id=properties.get(UNIQ_KEY) or record.offset_id,
-            offset_id=record.offset_id,
-            tags=properties.get(TAGS),
-            keys=split_keys(properties.get(KEYS)),
-            properties=properties,
-            flag=record.flag,
-            sys_flag=record.sys_flag,
-            born_timestamp=record.born_timestamp,
-            store_timestamp=record.store_timestamp,
-            born_host=record.born_address,
-            store_host=record.store_address,
-            reconsume_times=record.reconsume_times,
-            physical_offset=record.physical_offset,
-        )
