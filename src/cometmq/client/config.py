@@ -1,0 +1,133 @@
+"""Settings that producers and consumers share, under RocketMQ's keys.
+
+``ClientConfig(name_servers="10.0.0.1:9876;10.0.0.2:9876")`` in a program; ``base.settings.load(ClientConfig, values)``
+from a file. Clients with the same client id in one event loop share one set of connections.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Self
+
+from cometmq.base.errors import ConfigError
+from cometmq.base.settings import rows, setting, value_of
+from cometmq.model.address import split_address, split_addresses
+from cometmq.remoting.config import RemotingClientConfig
+from cometmq.remoting.tls import TlsConfig
+
+DEFAULT_INSTANCE: Final = "DEFAULT"
+"""The instance name that stands for "make one up"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Credentials:
+    """The account that requests are signed with; empty means unsigned."""
+
+    access_key: str = setting("accessKey", "Name of the account.", default="")
+    secret_key: str = setting(
+        "secretKey", "Its secret, which never leaves this process.", default=""
+    )
+    security_token: str = setting("securityToken", "Token of a temporary account.", default="")
+
+    def __post_init__(self) -> None:
+        if bool(self.access_key) != bool(self.secret_key):
+            raise ConfigError("accessKey and secretKey must be given together")
+
+    @property
+    def is_set(self) -> bool:
+        return bool(self.access_key)
+
+    def __repr__(self) -> str:
+        return f"Credentials(access_key={self.access_key!r}, secret_key=...)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    name_servers: str = setting(
+        "rocketmq.namesrv.addr",
+        "Name servers like 10.0.0.1:9876;10.0.0.2:9876. Empty: the environment variable NAMESRV_ADDR, "
+        "else the address service.",
+        default="",
+    )
+    address_service: str = setting(
+        "rocketmq.namesrv.domain",
+        "Host[:port] of an HTTP service that answers with the name servers' addresses (port 8080 "
+        "if none is given). RocketMQ asks jmenv.tbsite.net unless told otherwise; we ask nobody.",
+        default="",
+    )
+    address_service_group: str = setting(
+        "rocketmq.namesrv.domain.subgroup", "Last part of the service's path.", default="nsaddr"
+    )
+    namespace: str = setting(
+        "namespace", "Goes in front of the names of topics and groups on the wire.", default=""
+    )
+    client_ip: str = setting(
+        "clientIP", "First part of the client id; empty: this machine's address.", default=""
+    )
+    instance_name: str = setting(
+        "instanceName",
+        "Second part of the client id. DEFAULT becomes one that is unique in the world.",
+        default=DEFAULT_INSTANCE,
+    )
+    unit_name: str = setting("unitName", "Third part of the client id, if any.", default="")
+    is_unit_mode: bool = setting(
+        "unitMode", "Tell brokers that this client belongs to a unit.", default=False
+    )
+    poll_name_server_millis: int = setting(
+        "pollNameServerInterval", "How often routes are asked for anew.", default=30_000, low=1
+    )
+    heartbeat_millis: int = setting(
+        "heartbeatBrokerInterval", "How often brokers are told who is here.", default=30_000, low=1
+    )
+    persist_offsets_millis: int = setting(
+        "persistConsumerOffsetInterval", "How often positions are saved.", default=5_000, low=1
+    )
+    address_service_millis: int = setting(
+        "addressServiceInterval", "How often the address service is asked.", default=120_000, low=1
+    )
+    call_millis: int = setting(
+        "mqClientApiTimeout",
+        "Time limit of calls for which no other one is given.",
+        default=3_000,
+        low=1,
+    )
+    credentials: Credentials = Credentials()
+    tls: TlsConfig = TlsConfig()
+    remoting: RemotingClientConfig = RemotingClientConfig()
+
+    def __post_init__(self) -> None:
+        check_bounds(self)
+        for address in split_addresses(self.name_servers):
+            split_address(address)
+        if "%" in self.namespace:
+            raise ConfigError(f"namespace {self.namespace!r} holds a %, which ends it on the wire")
+        for part in (self.client_ip, self.instance_name, self.unit_name):
+            if "@" in part:
+                raise ConfigError(f"{part!r} holds an @, which separates the parts of a client id")
+        if not self.instance_name:
+            raise ConfigError(f"instanceName is empty; leave it out for {DEFAULT_INSTANCE}")
+
+    @property
+    def call_seconds(self) -> float:
+        return self.call_millis / 1000
+
+    def with_name_servers(self, name_servers: str | Sequence[str] | None) -> Self:
+        """The same with these name servers, if any are given. Raises UsageError for what is no address."""
+        if not name_servers:
+            return self
+        text = name_servers if isinstance(name_servers, str) else ";".join(name_servers)
+        return dataclasses.replace(self, name_servers=text)
+
+
+def check_bounds(config: object) -> None:
+    """Raises ConfigError when a setting of a config object is outside of the bounds that its row gives."""
+    for row in rows(type(config)):
+        value = value_of(config, row)
+        if row.low is not None and value < row.low:
+            raise ConfigError(f"{row.key} must be at least {row.low}, not {value}")
+        if row.high is not None and value > row.high:
+            raise ConfigError(f"{row.key} must be at most {row.high}, not {value}")
+        if row.choices and value not in row.choices:
+            raise ConfigError(f"{row.key} must be one of {', '.join(row.choices)}, not {value!r}")
