@@ -30,6 +30,8 @@ class DelayLevels:
                     f"messageDelayLevel: expected a number with s, m, h or d, like 10s, got {part!r}"
                 )
             self._delays_ms.append(int(match[1]) * _UNIT_MS[match[2]])
+        if not self._delays_ms:
+            raise ConfigError("messageDelayLevel: expected delays like 1s 5s 10s, got none")
 
     @property
     def level_max(self) -> int:

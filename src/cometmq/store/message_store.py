@@ -13,7 +13,7 @@ Thread rule: one thread, the owner, calls everything here. The store's own threa
 from __future__ import annotations
 
 import logging
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from typing import Final
 
 from cometmq.base.errors import CometError, DiskFull, StoreClosed, StoreError
@@ -25,6 +25,7 @@ from cometmq.store.config import StoreConfig
 from cometmq.store.consume_queues import ConsumeQueues
 from cometmq.store.delay_levels import DelayLevels
 from cometmq.store.deleted_topics import DeletedTopics
+from cometmq.store.delivered import Delivered, delivered_since
 from cometmq.store.dispatch import Follower
 from cometmq.store.flush import LogFlusher, QueueFlusher
 from cometmq.store.get import GetResult, QueryResult
@@ -231,6 +232,10 @@ class MessageStore:
     ) -> list[tuple[int, int, int]]:
         """Queue entries as they are: physical offset, size, tags code."""
         return self._reader.entries(topic, queue_id, offset, count)
+
+    def delivered_since(self, physical_offset: int) -> Iterator[Delivered]:
+        """Delayed messages that were delivered by records from an offset on, which must be where one begins."""
+        return delivered_since(self._log, physical_offset)
 
     def query(
         self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int

@@ -29,7 +29,7 @@ def test_without_a_usable_level_the_tag_counts(text: str) -> None:
     assert LEVELS.tags_code("SCHEDULE_TOPIC_XXXX", tagged, 5) == 2598919
 
 
-@pytest.mark.parametrize("text", ["1", "s", "1x", "1s,5s", "-1s"])
+@pytest.mark.parametrize("text", ["", " ", "1", "s", "1x", "1s,5s", "-1s"])
 def test_a_wrong_level_is_named(text: str) -> None:
     with pytest.raises(ConfigError, match="messageDelayLevel"):
         DelayLevels(text)

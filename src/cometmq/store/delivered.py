@@ -1,0 +1,57 @@
+"""Which delayed messages the log already holds a delivered copy of.
+
+A message that waits lies in the schedule topic; its delivery is a second record, in the topic it was meant for. Both
+are in one log, so the log itself can tell what was delivered, whatever else was lost in a crash: a delivered copy
+carries the place of the record it was made from. That is kept in the record's prepared-transaction offset, which means
+nothing outside of transactions. It is written as the complement of the physical offset: always negative, so it is never
+taken for the half message of a transaction, of which the offset is 0 or more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from cometmq.model.names import SCHEDULE_TOPIC
+from cometmq.model.properties import REAL_TOPIC
+from cometmq.model.record import BadRecord, Record, decode_record
+from cometmq.store.commit_log import CommitLog
+from cometmq.store.log_scan import LogWalk
+
+_SCHEDULE_TOPIC: Final = SCHEDULE_TOPIC.encode()
+_REAL_TOPIC: Final = f"{REAL_TOPIC}\x01".encode()
+
+
+class Delivered(NamedTuple):
+    """A message of the schedule topic that has been delivered."""
+
+    queue_id: int
+    queue_offset: int
+
+
+def delivery_mark(physical_offset: int) -> int:
+    """The prepared-transaction offset of the copy of a message that waited at ``physical_offset``."""
+    return ~physical_offset
+
+
+def delivered_since(log: CommitLog, start: int) -> Iterator[Delivered]:
+    """What was delivered by the records from ``start`` on, where one must begin, in the order of delivery."""
+    for scanned in LogWalk(log.row, max(start, log.start), stop=log.end, check_crc=False):
+        if _REAL_TOPIC not in scanned.properties or scanned.topic == _SCHEDULE_TOPIC:
+            continue
+        copy = _decoded(log, scanned.physical_offset)
+        if copy is None or copy.prepared_transaction_offset >= 0:
+            continue
+        waited = _decoded(log, ~copy.prepared_transaction_offset)
+        if waited is not None and waited.topic == SCHEDULE_TOPIC:
+            yield Delivered(waited.queue_id, waited.queue_offset)
+
+
+def _decoded(log: CommitLog, physical_offset: int) -> Record | None:
+    view = log.record(physical_offset)
+    if view is None:
+        return None
+    try:
+        return decode_record(view, check_crc=False)
+    except BadRecord:
+        return None

@@ -1,0 +1,81 @@
+"""How far each delay level has been delivered: ``config/delayOffset.json``.
+
+RocketMQ's part of the content is the offset by level. Ours is ``logOffset``: where the log ended when these offsets
+were true, so that whatever was delivered later is found behind it. A RocketMQ broker that takes over leaves it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from cometmq.base.ports import Clock, Files
+from cometmq.protocol import fastjson
+from cometmq.store.meta.json_file import BadContent, JsonFile, pretty, table_in
+
+UNKNOWN: Final = -1
+"""The log offset of a table that somebody else wrote."""
+_LOG_OFFSET: Final = "logOffset"
+
+
+class DelayOffsetTable:
+    """The file and what it said last. Thread rule: as in ``offsets``."""
+
+    def __init__(self, directory: str, files: Files, clock: Clock) -> None:
+        self._directory = directory
+        self._files = files
+        self._clock = clock
+        self._file = JsonFile(f"{directory}/delayOffset.json", files)
+        self._other_content: dict[str, Any] = {}
+        self.offsets: dict[int, int] = {}
+        """By level: the first message that was not yet delivered."""
+        self.log_offset = 0
+        """Everything delivered beyond ``offsets`` lies here or behind; ``UNKNOWN`` when nobody noted it."""
+
+    def load(self) -> None:
+        """Read the file, or its backup; without one nothing was delivered yet, or it is to be found in the log.
+
+        Raises:
+            CorruptFile: neither can be read; nothing was changed.
+        """
+        self._files.make_directory(self._directory)
+        self._file.load(self._read)
+
+    def saving(self, offsets: Mapping[int, int], log_offset: int) -> Callable[[], None]:
+        """Renders the content and returns the disk part of a save, for a worker thread. That may raise DiskFull."""
+        if isinstance(version := self._other_content.get("dataVersion"), dict):
+            counter = int(version.get("counter", 0)) + 1
+            self._other_content["dataVersion"] = {
+                **version,
+                "counter": counter,
+                "timestamp": self._clock.wall_ms(),
+            }
+        kept = dict(offsets)
+        content = pretty({**self._content(kept), _LOG_OFFSET: log_offset}).encode()
+
+        def write() -> None:
+            self._file.save(content)
+            self.offsets = kept
+            self.log_offset = log_offset
+
+        return write
+
+    def encode(self, offsets: Mapping[int, int]) -> bytes:
+        """RocketMQ's content on one line, as a replica asks for it."""
+        return fastjson.dumps(self._content(offsets))
+
+    def _content(self, offsets: Mapping[int, int]) -> dict[str, Any]:
+        return dict(sorted({**self._other_content, "offsetTable": dict(offsets)}.items()))
+
+    def _read(self, content: dict[str, Any]) -> None:
+        table = table_in(content, "offsetTable")
+        try:
+            offsets = {int(level): int(offset) for level, offset in table.items()}
+            log_offset = int(content.get(_LOG_OFFSET, UNKNOWN))
+        except (TypeError, ValueError):
+            raise BadContent("expected offsets by delay level") from None
+        self.offsets = offsets
+        self.log_offset = log_offset
+        self._other_content = {
+            key: value for key, value in content.items() if key not in ("offsetTable", _LOG_OFFSET)
+        }
