@@ -21,17 +21,16 @@ class BatchElement(NamedTuple):
 
 
 def encode_batch(elements: Iterable[BatchElement]) -> bytes:
-    return b"".join(
-        b"".join(
-            (
-                _HEAD.pack(22 + len(body) + len(properties), 0, 0, flag, len(body)),
-                body,
-                len(properties).to_bytes(2, "big"),
-                properties,
-            )
+    parts: list[bytes] = []
+    for flag, body, properties in elements:
+        body_bytes, properties_bytes = len(body), len(properties)
+        parts += (
+            _HEAD.pack(22 + body_bytes + properties_bytes, 0, 0, flag, body_bytes),
+            body,
+            properties_bytes.to_bytes(2, "big"),
+            properties,
         )
-        for flag, body, properties in elements
-    )
+    return b"".join(parts)
 
 
 def decode_batch(buffer: bytes) -> Iterator[BatchElement]:

@@ -1,50 +1,48 @@
-"""A message as a user sends it, and as a consumer gets it."""
+"""A message as a user sends it. ``received_message`` has what a consumer gets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
-from cometmq.base.errors import UsageError
-from cometmq.model.properties import (
-    KEYS,
-    NAME_SEPARATOR,
-    PAIR_SEPARATOR,
-    RESERVED,
-    TAGS,
-)
+import msgspec
+
 from cometmq.model.received_message import ReceivedMessage as ReceivedMessage
 
 
-@dataclass(slots=True, kw_only=True)
-class Message:
-    """What a producer sends: ``Message(topic="Orders", body=b"...", tags="paid", keys=["o-17"])``."""
+class Message(msgspec.Struct, kw_only=True):
+    """What a producer sends: ``Message(topic="Orders", body=b"...", tags="paid", keys=["o-17"])``.
+
+    Nothing is checked here; the producer does that before it sends anything.
+
+    Attributes:
+        keys: what the message can be found by later.
+        sharding_key: messages with the same one go to the same queue, in order, as long as the topic's queues stay.
+        delay_level: deliver later by a level of the broker's list (1 = 1 s, 3 = 10 s, 18 = 2 h by default).
+        delay_seconds, delay_ms: deliver so much later. RocketMQ 5 only.
+        deliver_at_ms: deliver at this time (milliseconds since 1970). RocketMQ 5 only.
+        wait_store_ok: False lets the broker answer before flush and replication, whatever it promises to others.
+        internal_properties: what this library itself tells brokers about the message; not for applications.
+    """
 
     topic: str
     body: bytes
     tags: str | None = None
     keys: Iterable[str] = ()
-    properties: dict[str, str] = field(default_factory=dict)
+    properties: dict[str, str] = {}
     flag: int = 0
+    sharding_key: str | None = None
+    delay_level: int = 0
+    delay_seconds: int | None = None
+    delay_ms: int | None = None
+    deliver_at_ms: int | None = None
+    wait_store_ok: bool = True
+    internal_properties: dict[str, str] = {}
 
-    def system_properties(self) -> dict[str, str]:
-        """The user's properties with tags and keys among them.
-
-        Raises:
-            UsageError: a reserved or empty name, an empty value, or one of the two separator characters.
-        """
-        for name, value in self.properties.items():
-            if name in RESERVED:
-                raise UsageError(f"property name {name!r} is reserved; choose another")
-            if not name or not value:
-                raise UsageError(f"property {name!r}={value!r}: name and value must not be empty")
-        pairs = dict(self.properties)
-        keys = [self.keys] if isinstance(self.keys, str) else list(self.keys)
-        if keys:
-            pairs[KEYS] = " ".join(keys)
-        if self.tags:
-            pairs[TAGS] = self.tags
-        for name, value in pairs.items():
-            if NAME_SEPARATOR in name + value or PAIR_SEPARATOR in name + value:
-                raise UsageError(f"property {name!r} holds \\x01 or \\x02, which separate pairs")
-        return pairs
+    @property
+    def is_delayed(self) -> bool:
+        return (
+            self.delay_level != 0
+            or self.delay_ms is not None
+            or self.deliver_at_ms is not None
+            or self.delay_seconds is not None
+        )

@@ -6,7 +6,6 @@ import os
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from types import TracebackType
 from typing import Self
@@ -14,6 +13,8 @@ from typing import Self
 from cometmq.base.errors import CallTimedOut, CometError, UsageError
 from cometmq.base.ports import Clock
 from cometmq.client.aio.instance import ClientInstance
+from cometmq.client.aio.local_month import month_of
+from cometmq.client.core.prepare import property_text
 from cometmq.client.core.publish_queues import publish_queues
 from cometmq.client.core.queue_selector import RoundRobin
 from cometmq.client.errors import NoRoute
@@ -22,7 +23,7 @@ from cometmq.model.compression import compress
 from cometmq.model.message import Message
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.names import AUTO_CREATE_TOPIC, check_group, check_topic
-from cometmq.model.properties import UNIQ_KEY, WAIT, render_properties
+from cometmq.model.properties import WAIT, render_properties
 from cometmq.model.unique_key import UniqueKeys
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
@@ -78,6 +79,7 @@ class Producer:
             process_id=os.getpid(),
             # Tells the producers of one process apart, as Java's class loader hash does.
             instance_hash=random.getrandbits(32),
+            month_of=month_of,
         )
 
     async def __aenter__(self) -> Self:
@@ -137,11 +139,9 @@ class Producer:
         ids: list[str] = []
         elements: list[BatchElement] = []
         for message in messages:
-            pairs, message_id = self._properties(message)
+            text, message_id = self._properties(message)
             ids.append(message_id)
-            elements.append(
-                BatchElement(message.flag, message.body, render_properties(pairs).encode())
-            )
+            elements.append(BatchElement(message.flag, message.body, text.encode()))
         header = self._header(messages[0].topic, 0, 0, render_properties({WAIT: "true"}))
         header.batch = True
         body = encode_batch(elements)
@@ -199,29 +199,24 @@ class Producer:
         )
 
     def _single(self, message: Message) -> tuple[_Request, str]:
-        pairs, message_id = self._properties(message)
+        text, message_id = self._properties(message)
         body, sys_flag = message.body, 0
         if len(body) >= COMPRESS_FROM_BYTES:
             packed, bits = compress(body)
             # Random or already packed data grows; then the plain body is the better one.
             if len(packed) < len(body):
                 body, sys_flag = packed, bits
-        header = self._header(message.topic, message.flag, sys_flag, render_properties(pairs))
+        header = self._header(message.topic, message.flag, sys_flag, text)
         return _Request(RequestCode.SEND_MESSAGE_V2, header, body), message_id
 
-    def _properties(self, message: Message) -> tuple[dict[str, str], str]:
+    def _properties(self, message: Message) -> tuple[str, str]:
         check_topic(message.topic)
         if not message.body:
             raise UsageError(f"message to {message.topic!r} has an empty body")
         if len(message.body) > BODY_BYTES_MAX:
             raise UsageError(f"body of {len(message.body)} bytes, at most {BODY_BYTES_MAX}")
-        pairs = message.system_properties()
-        now = datetime.now().astimezone()
-        month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-        message_id = self._keys.next(int((now - month).total_seconds() * 1000))
-        pairs[UNIQ_KEY] = message_id
-        pairs[WAIT] = "true"
-        return pairs, message_id
+        message_id = self._keys.next(self._instance.clock.wall_ms())
+        return property_text(message, message_id), message_id
 
     def _header(self, topic: str, flag: int, sys_flag: int, properties: str) -> SendMessageHeaderV2:
         return SendMessageHeaderV2(

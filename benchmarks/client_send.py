@@ -1,0 +1,211 @@
+"""How fast our producer sends: one process, one event loop, against an ``mqbroker`` process on the same machine.
+
+    python benchmarks/client_send.py [--seconds 4] [--body 1024] [--loop asyncio|uvloop] [--profile send]
+
+Three figures: single sends that wait for their answer, 64 at a time; batches of 32, 4 at a time; one-way sends, which
+nobody answers (their count is confirmed by the broker's offsets before the clock stops). The client's CPU time per
+message tells what the library costs, whoever else uses the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import cProfile
+import pstats
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import uvloop
+
+from cometmq.base.errors import CometError
+from cometmq.client.aio.producer import Producer
+from cometmq.model.message import Message
+from cometmq.protocol.codes import RequestCode
+from cometmq.protocol.command import Command
+from cometmq.remoting.client import RemotingClient
+
+BIN = Path(sys.executable).parent
+TOPIC = "ClientSend"
+QUEUES = 4
+IN_FLIGHT = 64
+BATCH = 32
+BATCHES_IN_FLIGHT = 4
+ONEWAY_TURN = 200
+START_SECONDS_MAX = 60.0
+ROUNDS = 3
+
+Sending = Callable[[Producer, float], Awaitable[int]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--seconds", type=float, default=4.0, help="length of each round")
+    parser.add_argument("--body", type=int, default=1024)
+    parser.add_argument("--loop", choices=("asyncio", "uvloop"), default="asyncio")
+    parser.add_argument("--profile", choices=("send", "batch", "oneway"))
+    arguments = parser.parse_args()
+    directory = tempfile.mkdtemp(prefix="cometmq-client-send-")
+    try:
+        with _servers(Path(directory)) as (name_server, broker):
+            work = _measure(name_server, broker, arguments)
+            if arguments.loop == "uvloop":
+                uvloop.run(work)
+            else:
+                asyncio.run(work)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+async def _measure(name_server: str, broker: str, arguments: argparse.Namespace) -> None:
+    body = b"x" * arguments.body
+    sendings: dict[str, Sending] = {
+        "send": lambda producer, until: _send(producer, body, until),
+        "batch": lambda producer, until: _send_batches(producer, body, until),
+        "oneway": lambda producer, until: _send_oneway(producer, body, until, broker),
+    }
+    async with Producer("client-send", name_servers=name_server) as producer:
+        await _until_served(producer)
+        print(f"loop {arguments.loop}, bodies of {arguments.body} bytes")
+        for name, sending in sendings.items():
+            if arguments.profile and name != arguments.profile:
+                continue
+            if arguments.profile:
+                await _profile(producer, sending, arguments.seconds)
+                continue
+            await sending(producer, time.perf_counter() + 1.0)
+            best, cpu_us = 0.0, float("inf")
+            for _ in range(ROUNDS):
+                started, cpu = time.perf_counter(), time.process_time()
+                count = await sending(producer, started + arguments.seconds)
+                best = max(best, count / (time.perf_counter() - started))
+                cpu_us = min(cpu_us, (time.process_time() - cpu) / count * 1e6)
+            print(f"  {name:<8}{best:>10,.0f} messages/s {cpu_us:>8.1f} us client CPU each")
+
+
+async def _profile(producer: Producer, sending: Sending, seconds: float) -> None:
+    profile = cProfile.Profile()
+    profile.enable()
+    count = await sending(producer, time.perf_counter() + seconds)
+    profile.disable()
+    print(f"{count} messages")
+    pstats.Stats(profile).sort_stats("tottime").print_stats(40)
+
+
+async def _send(producer: Producer, body: bytes, until: float) -> int:
+    count = 0
+
+    async def one_after_another() -> None:
+        nonlocal count
+        while time.perf_counter() < until:
+            await producer.send(Message(topic=TOPIC, body=body, tags="t"))
+            count += 1
+
+    await asyncio.gather(*(one_after_another() for _ in range(IN_FLIGHT)))
+    return count
+
+
+async def _send_batches(producer: Producer, body: bytes, until: float) -> int:
+    count = 0
+
+    async def one_after_another() -> None:
+        nonlocal count
+        while time.perf_counter() < until:
+            batch = [Message(topic=TOPIC, body=body, tags="t") for _ in range(BATCH)]
+            await producer.send_batch(batch)
+            count += BATCH
+
+    await asyncio.gather(*(one_after_another() for _ in range(BATCHES_IN_FLIGHT)))
+    return count
+
+
+async def _send_oneway(producer: Producer, body: bytes, until: float, broker: str) -> int:
+    client = RemotingClient()
+    try:
+        before = await _stored(client, broker)
+        while time.perf_counter() < until:
+            for _ in range(ONEWAY_TURN):
+                await producer.send_oneway(Message(topic=TOPIC, body=body, tags="t"))
+            # Sending alone never waits while the socket takes it; the loop must have its turn to write.
+            await asyncio.sleep(0)
+        # The last ones are on their way; what counts is what the broker has.
+        last = -1
+        while (now := await _stored(client, broker)) != last:
+            last = now
+            await asyncio.sleep(0.05)
+        return last - before
+    finally:
+        await client.close()
+
+
+async def _stored(client: RemotingClient, broker: str) -> int:
+    total = 0
+    for queue_id in range(QUEUES):
+        request = Command(RequestCode.GET_MAX_OFFSET, {"topic": TOPIC, "queueId": str(queue_id)})
+        reply = await client.call(broker, request, timeout=30)
+        total += int((reply.ext or {})["offset"])
+    return total
+
+
+async def _until_served(producer: Producer) -> None:
+    deadline = time.perf_counter() + START_SECONDS_MAX
+    while True:
+        try:
+            await producer.send(Message(topic=TOPIC, body=b"x"))
+            return
+        except CometError:
+            if time.perf_counter() > deadline:
+                raise
+            await asyncio.sleep(0.05)
+
+
+@contextlib.contextmanager
+def _servers(directory: Path) -> Iterator[tuple[str, str]]:
+    namesrv_port, broker_port = _free_port(), _free_port()
+    name_server = f"127.0.0.1:{namesrv_port}"
+    namesrv_conf = directory / "namesrv.conf"
+    namesrv_conf.write_text(
+        f"listenPort={namesrv_port}\nkvConfigPath={directory}/kv.json\n"
+        f"configStorePath={directory}/namesrv.properties\n"
+    )
+    broker_conf = directory / "broker.conf"
+    broker_conf.write_text(
+        f"brokerName=bench\nbrokerIP1=127.0.0.1\nlistenPort={broker_port}\n"
+        f"defaultTopicQueueNums={QUEUES}\nstorePathRootDir={directory}/store\n"
+    )
+    with (
+        _process("mqnamesrv", "-c", str(namesrv_conf)),
+        _process("mqbroker", "-n", name_server, "-c", str(broker_conf)),
+    ):
+        yield name_server, f"127.0.0.1:{broker_port}"
+
+
+@contextlib.contextmanager
+def _process(program: str, *arguments: str) -> Iterator[None]:
+    process = subprocess.Popen(
+        [BIN / program, "--log-level", "warning", *arguments], stdout=subprocess.DEVNULL
+    )
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=30)
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+if __name__ == "__main__":
+    main()
