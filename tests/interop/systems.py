@@ -28,7 +28,7 @@ ROCKETMQ_4 = "rocketmq-4.9.7"
 ROCKETMQ_5 = "rocketmq-5.5.0"
 THEIRS = (ROCKETMQ_4, ROCKETMQ_5)
 
-_POMS = {
+POMS = {
     ROCKETMQ_4: HERE / "servers" / "pom.xml",
     ROCKETMQ_5: HERE / "servers" / "rocketmq-5.5.0" / "pom.xml",
 }
@@ -47,10 +47,10 @@ def commands_of(system: str, home: Path) -> ServerCommands:
     """
     if system == OURS:
         return cometmq_commands()
-    if system not in _POMS:
+    if system not in POMS:
         raise MissingComponent(f"no such system: {system}; expected one of {(OURS, *THEIRS)}")
     require_tools()
-    jars = fetch_jars(_POMS[system])
+    jars = fetch_jars(POMS[system])
     configuration = home / "conf"
     configuration.mkdir(parents=True, exist_ok=True)
     # 4.9 refuses to start without these two; 5.5 logs every detail unless it is given one.
