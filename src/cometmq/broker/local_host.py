@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-_ELSEWHERE = ("192.0.2.1", 9)
+from cometmq.remoting.local_address import local_address
 
 
 def name() -> str:
@@ -20,11 +20,4 @@ def home() -> str:
 
 def address() -> str:
     """The address other machines most likely reach this one at; loopback when there is none."""
-    # Connecting a datagram socket sends nothing, it only asks the routing table which interface it would use.
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(_ELSEWHERE)
-        except OSError:
-            return "127.0.0.1"
-        found: str = probe.getsockname()[0]
-        return found
+    return local_address()

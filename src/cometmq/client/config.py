@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Self
 
 from cometmq.base.errors import ConfigError
@@ -93,9 +93,10 @@ class ClientConfig:
         default=3_000,
         low=1,
     )
-    credentials: Credentials = Credentials()
-    tls: TlsConfig = TlsConfig()
-    remoting: RemotingClientConfig = RemotingClientConfig()
+    credentials: Credentials = field(default_factory=Credentials)
+    # Out of sight in logs: it holds passwords of keys.
+    tls: TlsConfig = field(default_factory=TlsConfig, repr=False)
+    remoting: RemotingClientConfig = field(default_factory=RemotingClientConfig, repr=False)
 
     def __post_init__(self) -> None:
         check_bounds(self)

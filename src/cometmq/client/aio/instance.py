@@ -1,129 +1,382 @@
-"""What producers and consumers share: name servers with fail-over, routes, connections to brokers.
+"""What producers and consumers share: name servers, routes, connections to brokers, heartbeats.
 
-Next on a message's way: ``producer`` sends through it, ``pull_consumer`` reads through it.
+Next on a message's way: ``producer`` sends through it, consumers read through it. ``routes`` and ``heartbeat`` do its
+background work, ``server_requests`` takes what brokers ask of clients to the role it is for.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import os
 import random
-from collections.abc import Sequence
+import time
+import weakref
+from typing import Final, Protocol, Self
 
 from cometmq.base.errors import RemotingError, UsageError
 from cometmq.base.ports import Clock
 from cometmq.base.system import SystemClock
-from cometmq.client.errors import NoNameServer, NoRoute
-from cometmq.model.address import split_address, split_addresses
+from cometmq.client.aio.heartbeat import Heartbeats
+from cometmq.client.aio.name_servers import NameServers
+from cometmq.client.aio.periodic import Periodic
+from cometmq.client.aio.roles import ConsumerRole, ProducerRole, RoleTable
+from cometmq.client.aio.routes import Routes
+from cometmq.client.aio.server_requests import ServerRequests
+from cometmq.client.config import DEFAULT_INSTANCE, ClientConfig
+from cometmq.client.core.client_id import client_id, unique_instance_name
+from cometmq.client.core.name_server_choice import ENVIRONMENT_VARIABLE
+from cometmq.client.core.namespace import unwrap, wrap
+from cometmq.client.errors import BrokerNotKnown, ClientClosed, NoRoute
 from cometmq.model.ids import MASTER_ID
 from cometmq.model.message_queue import MessageQueue
-from cometmq.model.names import AUTO_CREATE_TOPIC
 from cometmq.model.route import TopicRoute
-from cometmq.protocol.bodies.route import decode_route
+from cometmq.protocol.bodies.heartbeat import ConsumerList
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.reply_errors import error_for
+from cometmq.remoting.auth import sign
 from cometmq.remoting.client import RemotingClient
+from cometmq.remoting.connection import Connection
+from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.remoting.local_address import local_address
 
-ROUTE_SECONDS_MAX = 30.0
-"""How long a route is believed before it is asked for again."""
+logger = logging.getLogger("cometmq.client")
+
+FIRST_ROUTES_SECONDS: Final = 0.01
+FIRST_HEARTBEAT_SECONDS: Final = 1.0
+FIRST_LOOK_UP_SECONDS: Final = 10.0
+
+
+class Remoting(Protocol):
+    """The part of ``RemotingClient`` that is used here."""
+
+    async def call(self, address: str, command: Command, timeout: float) -> Command: ...
+
+    async def oneway(self, address: str, command: Command) -> None: ...
+
+    async def close(self) -> None: ...
 
 
 class ClientInstance:
-    """One per client object; owns its connections."""
+    """One per client id and event loop; ``acquire`` shares it, the last ``release`` ends it.
 
-    def __init__(self, name_servers: str | Sequence[str], *, clock: Clock | None = None) -> None:
-        addresses = split_addresses(name_servers) if isinstance(name_servers, str) else name_servers
-        if not addresses:
-            raise UsageError("no name server given; expected addresses like 127.0.0.1:9876")
-        for address in addresses:
-            split_address(address)
-        self._name_servers = list(addresses)
-        # Clients spread themselves over the name servers; each keeps to one until it fails.
-        random.shuffle(self._name_servers)
-        self._clock = clock or SystemClock()
-        self._remoting = RemotingClient()
-        self._routes: dict[str, tuple[float, TopicRoute]] = {}
-        self._addresses: dict[str, dict[int, str]] = {}
+    Args:
+        has_stable_id: the instance name DEFAULT stays as it is, so that the client id is the same after a restart.
+            Broadcasting consumers want that: they keep their positions in a file of that name.
+        remoting: for tests.
 
-    @property
-    def clock(self) -> Clock:
-        return self._clock
+    Raises:
+        UsageError: no name server and no address service is given.
+        ConfigError: the TLS settings cannot be used.
+    """
 
-    async def close(self) -> None:
+    def __init__(
+        self,
+        config: ClientConfig,
+        *,
+        clock: Clock | None = None,
+        has_stable_id: bool = False,
+        remoting: Remoting | None = None,
+    ) -> None:
+        self.config = config
+        self.clock: Clock = clock or SystemClock()
+        self.client_id = _client_id(config, has_stable_id)
+        self._roles = RoleTable()
+        self._name_servers = NameServers(
+            config, self.call, environment=os.environ.get(ENVIRONMENT_VARIABLE, "")
+        )
+        dispatcher = Dispatcher()
+        ServerRequests(
+            self._roles,
+            namespace=config.namespace,
+            name_servers=lambda: self._name_servers.addresses,
+        ).register(dispatcher)
+        self._remoting: Remoting = remoting or RemotingClient(
+            dispatcher, config=config.remoting, tls=config.tls, on_close=self._connection_lost
+        )
+        self._routes = Routes(
+            self._name_servers,
+            self._roles,
+            self.clock,
+            poll_seconds=config.poll_name_server_millis / 1000,
+            on_change=self._route_changed,
+        )
+        self._heartbeats = Heartbeats(
+            self.client_id,
+            self._roles,
+            self._routes.table,
+            self.call,
+            timeout=config.call_seconds,
+            is_unit_mode=config.is_unit_mode,
+        )
+        self._route_task = Periodic(
+            "routes",
+            self._refresh_routes,
+            first=FIRST_ROUTES_SECONDS,
+            every=config.poll_name_server_millis / 1000,
+        )
+        self._heartbeat_task = Periodic(
+            "heartbeat",
+            self._heartbeats.beat_all,
+            first=FIRST_HEARTBEAT_SECONDS,
+            every=config.heartbeat_millis / 1000,
+        )
+        self._look_up_task = Periodic(
+            "name-servers",
+            self._name_servers.look_up,
+            first=FIRST_LOOK_UP_SECONDS,
+            every=config.address_service_millis / 1000,
+        )
+        self._users = 1
+        self._starting = asyncio.Lock()
+        self._is_started = False
+        self._leaving: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    def acquire(
+        cls, config: ClientConfig, *, clock: Clock | None = None, has_stable_id: bool = False
+    ) -> Self:
+        """The instance with the config's client id in the running event loop, made now if there is none.
+
+        Raises:
+            UsageError: there is one with other settings, or these settings cannot be used.
+        """
+        instances = _INSTANCES.setdefault(asyncio.get_running_loop(), {})
+        known = instances.get(_client_id(config, has_stable_id))
+        if known is None:
+            made = cls(config, clock=clock, has_stable_id=has_stable_id)
+            instances[made.client_id] = made
+            return made
+        assert isinstance(known, cls)
+        if known.config != config:
+            raise UsageError(
+                f"client id {known.client_id} is in use with other settings; "
+                "give one of the clients another instance_name"
+            )
+        known._users += 1
+        return known
+
+    async def start(self) -> None:
+        """Start the work in the background. Once is enough; further calls do nothing."""
+        async with self._starting:
+            if self._users == 0:
+                raise ClientClosed(f"client {self.client_id} is closed; make a new one")
+            if self._is_started:
+                return
+            if not self._name_servers.is_static:
+                await self._name_servers.look_up()
+                self._look_up_task.start()
+            self._route_task.start()
+            self._heartbeat_task.start()
+            self._routes.is_refreshed = True
+            self._is_started = True
+            logger.info("client started id=%s", self.client_id)
+
+    async def release(self) -> None:
+        """One user less. The last one's release tells the brokers and closes the connections."""
+        if self._users == 0:
+            return
+        self._users -= 1
+        if self._users > 0:
+            return
+        for instances in list(_INSTANCES.values()):
+            if instances.get(self.client_id) is self:
+                del instances[self.client_id]
+        for task in (self._look_up_task, self._route_task, self._heartbeat_task):
+            await task.stop()
+        self._routes.is_refreshed = False
+        for producer in list(self._roles.producers.values()):
+            self.remove_producer(producer)
+        for consumer in list(self._roles.consumers.values()):
+            self.remove_consumer(consumer)
+        if self._leaving:
+            await asyncio.wait(self._leaving)
+        await self._routes.close()
         await self._remoting.close()
 
     async def route(self, topic: str, *, fresh: bool = False) -> TopicRoute:
-        """The topic's route, at most 30 s old. When no name server answers, the last known one serves on.
+        """The topic's route: the same object until something in it changes.
+
+        It is at most 30 s old (``poll_name_server_millis``). The last known one serves on when no name server answers.
 
         Raises:
             NoRoute: the name servers do not know the topic.
             NoNameServer: none answered and nothing is known yet.
         """
-        known = self._routes.get(topic)
-        now = self._clock.monotonic()
-        if known is not None and not fresh and now - known[0] < ROUTE_SECONDS_MAX:
-            return known[1]
-        try:
-            route = await self._ask_route(topic)
-        except NoNameServer:
-            if known is None:
-                raise
-            route = known[1]
-        self._routes[topic] = (now, route)
-        for data in route.broker_datas:
-            self._addresses[data.broker_name] = dict(data.broker_addrs)
-        return route
+        return await self._routes.route(topic, fresh=fresh)
 
     async def publish_route(self, topic: str, *, fresh: bool = False) -> TopicRoute:
         """The topic's route, or that of the topic new ones are made from (TBW102)."""
-        try:
-            return await self.route(topic, fresh=fresh)
-        except NoRoute as unknown:
-            try:
-                return await self.route(AUTO_CREATE_TOPIC, fresh=fresh)
-            except NoRoute:
-                raise unknown from None
+        return await self._routes.publish_route(topic, fresh=fresh)
+
+    def known_route(self, topic: str) -> TopicRoute | None:
+        return self._routes.table.route(topic)
 
     def forget_route(self, topic: str) -> None:
         """Ask again before the next use: a broker of the route failed or refused."""
-        if (known := self._routes.get(topic)) is not None:
-            self._routes[topic] = (float("-inf"), known[1])
+        self._routes.table.doubt(topic)
 
     async def find_broker(self, queue: MessageQueue) -> str:
         """The address of the queue's broker: its master, or a slave while no master is known.
 
         Raises:
-            NoRoute: no route of the queue's topic names the broker.
+            BrokerNotKnown: no route of the queue's topic names the broker.
         """
-        if queue.broker_name not in self._addresses:
-            await self.publish_route(queue.topic)
-        addresses = self._addresses.get(queue.broker_name, {})
-        address = addresses.get(MASTER_ID) or next(iter(addresses.values()), None)
+        address = self._routes.table.writable_address(queue.broker_name)
         if address is None:
-            raise NoRoute(f"no route of topic {queue.topic!r} names broker {queue.broker_name!r}")
+            await self.publish_route(queue.topic)
+            address = self._routes.table.writable_address(queue.broker_name)
+        if address is None:
+            raise BrokerNotKnown(
+                f"no route of topic {queue.topic!r} names broker {queue.broker_name!r}"
+            )
         return address
 
+    def broker_address(self, broker_name: str, broker_id: int = MASTER_ID) -> str | None:
+        """The address of one broker, None when no known route names it."""
+        return self._routes.table.addresses(broker_name).get(broker_id)
+
+    def read_address(self, broker_name: str, suggested_id: int) -> tuple[str, bool] | None:
+        """Where to read, and whether that is a slave: the suggested broker, else any other of that name."""
+        return self._routes.table.readable_address(broker_name, suggested_id)
+
+    def broker_version(self, broker_name: str) -> int:
+        """What the broker's last heartbeat answer said; 0 while there was none."""
+        return self._heartbeats.version(broker_name)
+
     async def call(self, address: str, command: Command, timeout: float) -> Command:
+        """Send a request, signed if there are credentials, and return its reply, whatever code that has.
+
+        Raises:
+            ConnectFailed, CallTimedOut, ConnectionLost, TooManyInFlight: see ``remoting.connection``.
+        """
+        self._sign(command)
         return await self._remoting.call(address, command, timeout)
 
     async def oneway(self, address: str, command: Command) -> None:
+        """Send a request that nobody answers, signed if there are credentials."""
+        self._sign(command)
         await self._remoting.oneway(address, command)
 
-    async def _ask_route(self, topic: str) -> TopicRoute:
-        failures: list[str] = []
-        for _ in self._name_servers:
-            address = self._name_servers[0]
-            request = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
-            try:
-                reply = await self._remoting.call(address, request, timeout=3.0)
-            except RemotingError as error:
-                failures.append(f"{address}: {error}")
-                self._name_servers.append(self._name_servers.pop(0))
+    def add_producer(self, role: ProducerRole) -> None:
+        """Tell brokers of it from now on. Raises GroupInUse when its group is there with this client id."""
+        self._roles.add_producer(role)
+        self.refresh_soon()
+
+    def add_consumer(self, role: ConsumerRole) -> None:
+        """Tell brokers of it from now on. Raises GroupInUse when its group is there with this client id."""
+        self._roles.add_consumer(role)
+        self.refresh_soon()
+
+    def remove_producer(self, role: ProducerRole) -> None:
+        """Brokers are told in the background; ``release`` waits for that."""
+        if self._roles.remove_producer(role):
+            self._leave(producer_group=role.group)
+
+    def remove_consumer(self, role: ConsumerRole) -> None:
+        """Brokers are told in the background; ``release`` waits for that."""
+        if self._roles.remove_consumer(role):
+            self._leave(consumer_group=role.group)
+
+    def refresh_soon(self) -> None:
+        """Topics or subscriptions of a role changed: routes and a heartbeat are due now, in the background."""
+        self._route_task.soon()
+        self._heartbeat_task.soon()
+
+    async def heartbeat(self) -> None:
+        """One heartbeat to all brokers of known routes, now. A broker that does not answer is logged."""
+        await self._heartbeats.beat_all()
+
+    async def consumer_ids(self, topic: str, group: str) -> list[str]:
+        """The client ids of a group's consumers, as a broker of the topic knows them.
+
+        Raises:
+            NoRoute: the topic has no broker.
+            BrokerReplyError: the broker knows no consumer of the group.
+            RemotingError: no broker answered.
+        """
+        route = await self.route(topic)
+        names = [data.broker_name for data in route.broker_datas]
+        random.shuffle(names)
+        failure: RemotingError | None = None
+        for name in names:
+            address = self._routes.table.writable_address(name)
+            if address is None:
                 continue
-            if reply.code == ResponseCode.SUCCESS:
-                return decode_route(bytes(reply.body))
-            if reply.code == ResponseCode.TOPIC_NOT_EXIST:
-                raise NoRoute(
-                    f"no name server knows topic {topic!r}; create it, or check its spelling"
-                )
-            raise error_for(reply, address)
-        raise NoNameServer(f"no name server answered ({'; '.join(failures)})")
+            request = Command(RequestCode.GET_CONSUMER_LIST_BY_GROUP, {"consumerGroup": group})
+            try:
+                reply = await self.call(address, request, self.config.call_seconds)
+            except RemotingError as error:
+                failure = error
+                continue
+            if reply.code != ResponseCode.SUCCESS:
+                raise error_for(reply, address)
+            return ConsumerList.decode(reply.body).consumer_id_list
+        if failure is not None:
+            raise failure
+        raise NoRoute(f"topic {topic!r} has no broker")
+
+    def wrap_topic(self, name: str) -> str:
+        """The topic's name on the wire."""
+        return wrap(self.config.namespace, name)
+
+    def unwrap_topic(self, name: str) -> str:
+        """The topic's name for the user."""
+        return unwrap(self.config.namespace, name)
+
+    def wrap_group(self, name: str) -> str:
+        """The group's name on the wire."""
+        return wrap(self.config.namespace, name)
+
+    def __repr__(self) -> str:
+        return (
+            f"<ClientInstance {self.client_id} name_servers={';'.join(self._name_servers.addresses)} "
+            f"producers={len(self._roles.producers)} consumers={len(self._roles.consumers)}>"
+        )
+
+    def _sign(self, command: Command) -> None:
+        account = self.config.credentials
+        if account.is_set:
+            sign(command, account.access_key, account.secret_key, account.security_token or None)
+
+    async def _refresh_routes(self) -> None:
+        await self._routes.refresh()
+        if self._heartbeats.has_strangers():
+            self._heartbeat_task.soon()
+
+    def _route_changed(self, topic: str) -> None:
+        for consumer in list(self._roles.consumers.values()):
+            if topic in consumer.topics():
+                consumer.rebalance_soon()
+
+    def _connection_lost(self, connection: Connection) -> None:
+        if self._heartbeats.lost(connection.peer):
+            self._heartbeat_task.soon()
+
+    def _leave(self, *, producer_group: str = "", consumer_group: str = "") -> None:
+        leaving = asyncio.get_running_loop().create_task(
+            self._heartbeats.unregister(
+                producer_group=producer_group, consumer_group=consumer_group
+            )
+        )
+        self._leaving.add(leaving)
+        leaving.add_done_callback(self._left)
+
+    def _left(self, task: asyncio.Task[None]) -> None:
+        self._leaving.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("unregistering failed id=%s", self.client_id, exc_info=error)
+
+
+_INSTANCES: Final[
+    weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, ClientInstance]]
+] = weakref.WeakKeyDictionary()
+"""By event loop and client id: connections cannot be shared between loops."""
+
+
+def _client_id(config: ClientConfig, has_stable_id: bool) -> str:
+    instance_name = config.instance_name
+    if instance_name == DEFAULT_INSTANCE and not has_stable_id:
+        instance_name = unique_instance_name(os.getpid(), time.monotonic_ns())
+    return client_id(config.client_ip or local_address(), instance_name, config.unit_name)

@@ -14,6 +14,7 @@ from cometmq.base.errors import CallTimedOut, CometError, UsageError
 from cometmq.base.ports import Clock
 from cometmq.client.aio.instance import ClientInstance
 from cometmq.client.aio.local_month import month_of
+from cometmq.client.config import ClientConfig
 from cometmq.client.core.prepare import property_text
 from cometmq.client.core.publish_queues import publish_queues
 from cometmq.client.core.queue_selector import RoundRobin
@@ -72,7 +73,7 @@ class Producer:
     ) -> None:
         check_group(group)
         self._group = group
-        self._instance = ClientInstance(name_servers, clock=clock)
+        self._instance = ClientInstance(ClientConfig().with_name_servers(name_servers), clock=clock)
         self._selector = RoundRobin(random.randrange(1 << 16))
         self._keys = UniqueKeys(
             address=bytes((127, 0, 0, 1)),
@@ -94,7 +95,7 @@ class Producer:
         await self.close()
 
     async def close(self) -> None:
-        await self._instance.close()
+        await self._instance.release()
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """The queues the topic can be sent to.

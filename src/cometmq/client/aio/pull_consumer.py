@@ -10,6 +10,7 @@ from typing import Self
 
 from cometmq.base.errors import UsageError
 from cometmq.client.aio.instance import ClientInstance
+from cometmq.client.config import ClientConfig
 from cometmq.client.core.publish_queues import subscribe_queues
 from cometmq.model.flags import PullFlag
 from cometmq.model.message import ReceivedMessage
@@ -68,7 +69,7 @@ class PullConsumer:
     def __init__(self, group: str, *, name_servers: str | Sequence[str]) -> None:
         check_group(group)
         self._group = group
-        self._instance = ClientInstance(name_servers)
+        self._instance = ClientInstance(ClientConfig().with_name_servers(name_servers))
 
     async def __aenter__(self) -> Self:
         return self
@@ -82,7 +83,7 @@ class PullConsumer:
         await self.close()
 
     async def close(self) -> None:
-        await self._instance.close()
+        await self._instance.release()
 
     async def queues(self, topic: str) -> list[MessageQueue]:
         """All readable queues of a topic, sorted."""

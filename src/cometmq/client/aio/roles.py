@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol
 
+from cometmq.client.errors import GroupInUse
 from cometmq.model.consumption import ConsumeFromWhere, ConsumeType, MessageModel
 from cometmq.model.message import ReceivedMessage
 from cometmq.model.message_queue import MessageQueue
+from cometmq.model.names import AUTO_CREATE_TOPIC
 from cometmq.model.subscription import SubscriptionData
 from cometmq.protocol.bodies.running import ConsumeDirectlyResult, ConsumerRunningInfo
 from cometmq.protocol.command import Command
@@ -77,3 +79,58 @@ class ConsumerRole(Protocol):
     ) -> ConsumeDirectlyResult:
         """Request 309: have the listener take this one message now."""
         ...
+
+
+class RoleTable:
+    """The producers and consumers of one instance, by group."""
+
+    def __init__(self) -> None:
+        self.producers: dict[str, ProducerRole] = {}
+        self.consumers: dict[str, ConsumerRole] = {}
+
+    def add_producer(self, role: ProducerRole) -> None:
+        if role.group in self.producers:
+            raise GroupInUse(_in_use("producer", role.group))
+        self.producers[role.group] = role
+
+    def add_consumer(self, role: ConsumerRole) -> None:
+        if role.group in self.consumers:
+            raise GroupInUse(_in_use("consumer", role.group))
+        self.consumers[role.group] = role
+
+    def remove_producer(self, role: ProducerRole) -> bool:
+        """Whether it was there."""
+        if self.producers.get(role.group) is not role:
+            return False
+        del self.producers[role.group]
+        return True
+
+    def remove_consumer(self, role: ConsumerRole) -> bool:
+        """Whether it was there."""
+        if self.consumers.get(role.group) is not role:
+            return False
+        del self.consumers[role.group]
+        return True
+
+    def is_watched(self, topic: str) -> bool:
+        """Whether somebody's routes are to be kept fresh for this topic."""
+        return topic in self.watched()
+
+    def watched(self) -> set[str]:
+        """All topics whose routes are to be kept fresh."""
+        topics: set[str] = set()
+        for producer in self.producers.values():
+            topics.update(producer.topics())
+        for consumer in self.consumers.values():
+            topics.update(consumer.topics())
+        if self.producers:
+            # By the brokers of this topic a producer is known from its start, before it has sent anything.
+            topics.add(AUTO_CREATE_TOPIC)
+        return topics
+
+
+def _in_use(kind: str, group: str) -> str:
+    return (
+        f"{kind} group {group!r} is already in use with this client id; use the {kind} that is there, or give one "
+        "of them another instance_name"
+    )
