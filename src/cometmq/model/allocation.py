@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from cometmq.base.errors import UsageError
 from cometmq.model.message_queue import MessageQueue
 
 VIRTUAL_NODES: Final = 10
@@ -65,9 +66,81 @@ def _ring_position(text: str) -> int:
     return int.from_bytes(digest[:4], "big")
 
 
+def fixed(queues: Iterable[MessageQueue]) -> Strategy:
+    """CONFIG: these queues, whoever else there is. What the topic does not have is left out."""
+    chosen = frozenset(queues)
+
+    def share(
+        queues: Sequence[MessageQueue], clients: Sequence[str], me: int
+    ) -> list[MessageQueue]:
+        return [queue for queue in queues if queue in chosen]
+
+    return share
+
+
+def machine_room(rooms: Iterable[str]) -> Strategy:
+    """MACHINE_ROOM: only queues of brokers named ``room@name`` with one of these rooms."""
+    known = frozenset(rooms)
+
+    def share(
+        queues: Sequence[MessageQueue], clients: Sequence[str], me: int
+    ) -> list[MessageQueue]:
+        near = [queue for queue in queues if _room_of(queue.broker_name) in known]
+        size, rest = divmod(len(near), len(clients))
+        mine = near[me * size : me * size + size]
+        # What does not come out even is dealt from the end, one each.
+        return mine + (near[me + size * len(clients) :][:1] if me < rest else [])
+
+    return share
+
+
+def machine_room_nearby(
+    inner: Strategy,
+    *,
+    room_of_queue: Callable[[MessageQueue], str],
+    room_of_client: Callable[[str], str],
+) -> Strategy:
+    """MACHINE_ROOM_NEARBY: each room's queues among its own clients, and among all where it has none.
+
+    Args:
+        inner: how to share within a room.
+        room_of_queue, room_of_client: the room, never empty; all clients must know the same.
+    """
+
+    def share(
+        queues: Sequence[MessageQueue], clients: Sequence[str], me: int
+    ) -> list[MessageQueue]:
+        rooms = {client: _named(room_of_client(client), client) for client in clients}
+        queues_of: dict[str, list[MessageQueue]] = {}
+        for queue in queues:
+            queues_of.setdefault(_named(room_of_queue(queue), str(queue)), []).append(queue)
+        my_id = clients[me]
+        neighbours = [client for client in clients if rooms[client] == rooms[my_id]]
+        mine: list[MessageQueue] = []
+        for room, near in queues_of.items():
+            if room == rooms[my_id]:
+                mine += inner(near, neighbours, neighbours.index(my_id))
+            elif room not in rooms.values():
+                mine += inner(near, clients, me)
+        return mine
+
+    return share
+
+
+def _room_of(broker_name: str) -> str | None:
+    room, separator, name = broker_name.partition("@")
+    return room if separator and "@" not in name else None
+
+
+def _named(room: str, what: str) -> str:
+    if not room:
+        raise UsageError(f"no machine room is known for {what}")
+    return room
+
+
 STRATEGIES: Final[dict[str, Strategy]] = {
     "AVG": _average,
     "AVG_BY_CIRCLE": _circle,
     "CONSISTENT_HASH": _consistent_hash,
 }
-"""By the names that clients send."""
+"""Those that need no more than the two lists, by the names that clients send."""
