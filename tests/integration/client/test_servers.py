@@ -1,0 +1,34 @@
+"""The servers that the other tests here rely on can be found, stopped and started."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from cometmq.client.aio.instance import ClientInstance
+from cometmq.client.config import ClientConfig
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def test_a_topic_can_be_made_and_the_broker_restarted(
+    name_servers: str, broker_control: Any, create_topic: Any
+) -> None:
+    topic = create_topic(queues=3)
+
+    async def queues() -> tuple[int, str | None]:
+        instance = ClientInstance(ClientConfig(name_servers=name_servers))
+        try:
+            route = await instance.route(topic)
+            return route.queue_datas[0].write_queue_nums, instance.broker_address(
+                broker_control.name
+            )
+        finally:
+            await instance.release()
+
+    assert asyncio.run(queues()) == (3, broker_control.address)
+    broker_control.kill()
+    broker_control.start()
+    assert asyncio.run(queues()) == (3, broker_control.address)
