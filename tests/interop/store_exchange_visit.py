@@ -6,7 +6,6 @@ It speaks through our own client, which is fast and treats every make of broker 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Self
@@ -204,7 +203,8 @@ class Visit:
 
     async def _check_id(self, message: ReceivedMessage) -> None:
         seen = await self._reader.view(message.offset_id)
-        assert dataclasses.replace(seen, broker_name=message.broker_name) == message
+        seen.broker_name = message.broker_name
+        assert seen == message
 
     async def _check_keys(self, messages: list[ReceivedMessage], *, is_index_kept: bool) -> None:
         lost: set[str] = set()

@@ -155,6 +155,7 @@ class ReceivedMessage:
         return _from_parts(parts, broker_name, None)
 
     def __eq__(self, other: object) -> bool:
+        """Whether both are the same stored message, however it was read."""
         if not isinstance(other, ReceivedMessage):
             return NotImplemented
         return self._compared() == other._compared()
@@ -169,10 +170,11 @@ class ReceivedMessage:
         )
 
     def _compared(self) -> tuple[object, ...]:
+        own = self.properties.items() - (self._added or {}).items()
         return (
             self.topic,
             self.body,
-            self.properties,
+            own,
             self.broker_name,
             self.queue_id,
             self.queue_offset,

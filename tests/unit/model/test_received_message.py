@@ -93,6 +93,7 @@ def test_a_message_from_a_record_is_the_same() -> None:
     (message,) = decode_messages(pulled, "b")
     assert ReceivedMessage.from_record(decode_record(pulled), "b") == message
     assert ReceivedMessage.from_record(decode_record(pulled), "c") != message
+    assert decode_messages(pulled, "b", added={"MAX_OFFSET": "8"}) == [message]
     assert message != "message"
 
 

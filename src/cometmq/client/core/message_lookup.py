@@ -1,0 +1,67 @@
+"""Which kind of id a message id is, and which of the found messages are the wanted ones. No I/O.
+
+Both kinds are 32 hex digits (56 with an IPv6 address). An offset id is address, port and physical offset: a port is
+at most 65535, so the two bytes before it are zero. In the unique id that a producer makes, those two bytes are its
+process id. A process id that is a multiple of 65536 makes the two look alike; then both kinds are tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cometmq.base.errors import UsageError
+from cometmq.model.message_id import OffsetId, parse_offset_id
+from cometmq.model.received_message import ReceivedMessage
+
+TIME_MS_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """How to look for an id: at a broker's offset, by unique id in a topic, or first one, then the other."""
+
+    place: OffsetId | None
+    topic: str | None
+
+
+def lookup(message_id: str, topic: str | None) -> Lookup:
+    """Raises UsageError when the text is no id, or only a topic could make it useful."""
+    try:
+        place = parse_offset_id(message_id)
+    except UsageError:
+        raise UsageError(
+            f"expected a message id of 32 hex digits (56 with an IPv6 address), as in "
+            f"SendResult.offset_id or ReceivedMessage.message_id, got {message_id!r}"
+        ) from None
+    port = int.from_bytes(place.host[-4:], "big")
+    if 0 < port < 65536:
+        return Lookup(place, topic)
+    if topic is None:
+        raise UsageError(
+            f"{message_id} is a unique id, which does not say where the message lies; "
+            "give the topic, too, or the offset id (SendResult.offset_id)"
+        )
+    return Lookup(None, topic)
+
+
+def with_key(messages: Iterable[ReceivedMessage], topic: str, key: str) -> list[ReceivedMessage]:
+    """Those that carry the key, newest first: a broker's index knows hashes only."""
+    found = [
+        message
+        for message in messages
+        if message.topic == topic and (key in message.keys or key == message.message_id)
+    ]
+    return sorted(found, key=lambda message: message.store_timestamp, reverse=True)
+
+
+def with_unique_id(
+    messages: Iterable[ReceivedMessage], topic: str, unique_id: str
+) -> ReceivedMessage | None:
+    """The one with the id; of several (a retry carries the same id) the one stored first."""
+    found = [
+        message
+        for message in messages
+        if message.topic == topic and message.message_id.upper() == unique_id.upper()
+    ]
+    return min(found, key=lambda message: message.store_timestamp, default=None)
