@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import msgspec
 
 from cometmq.base.errors import UsageError
@@ -31,6 +33,20 @@ class SubscriptionData(msgspec.Struct, kw_only=True, rename="camel"):
             and self.expression_type == other.expression_type
             and set(self.tags_set) == set(other.tags_set)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """A condition on message properties, such as ``Sql("amount > 100 AND region = 'EU'")``."""
+
+    text: str
+
+
+def subscription_of(topic: str, expression: str | Sql, *, version: int = 0) -> SubscriptionData:
+    """What a user's expression asks for: tags, or a condition. Raises UsageError when it holds nothing."""
+    if isinstance(expression, Sql):
+        return build_subscription(topic, expression.text, SQL92, version=version)
+    return build_subscription(topic, expression, version=version)
 
 
 def is_tag_type(expression_type: str | None) -> bool:

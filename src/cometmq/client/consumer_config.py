@@ -1,0 +1,202 @@
+"""Settings of a push consumer, under RocketMQ's keys and with its defaults and ranges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from cometmq.base.errors import ConfigError
+from cometmq.base.settings import setting
+from cometmq.client.config import ClientConfig, check_bounds
+from cometmq.client.core.flow_limits import NO_LIMIT, FlowLimits
+from cometmq.client.core.rebalance import find_strategy
+from cometmq.model.allocation import Strategy
+from cometmq.model.consumption import ConsumeFromWhere, MessageModel
+
+CONCURRENT_RETRIES_MAX = 16
+"""What -1 means for ``max_reconsume_times`` of a listener that is not orderly."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushConsumerConfig:
+    message_model: str = setting(
+        "messageModel",
+        "CLUSTERING: each message goes to one consumer of the group; BROADCASTING: to every one.",
+        default=MessageModel.CLUSTERING.value,
+        choices=tuple(model.value for model in MessageModel),
+    )
+    consume_from_where: str = setting(
+        "consumeFromWhere",
+        "Where a new group starts in a queue.",
+        default=ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET.value,
+        choices=tuple(where.value for where in ConsumeFromWhere),
+    )
+    consume_timestamp: str = setting(
+        "consumeTimestamp",
+        "Where CONSUME_FROM_TIMESTAMP starts: local time as yyyyMMddHHmmss. Empty: half an hour before the start.",
+        default="",
+    )
+    consume_thread_min: int = setting(
+        "consumeThreadMin",
+        "Kept for RocketMQ's configurations; the other one counts.",
+        default=20,
+        low=1,
+        high=1000,
+    )
+    consume_thread_max: int = setting(
+        "consumeThreadMax",
+        "Threads, or tasks of an async listener, that consume at the same time.",
+        default=20,
+        low=1,
+        high=1000,
+    )
+    consume_span_max: int = setting(
+        "consumeConcurrentlyMaxSpan",
+        "Pulling pauses while unfinished offsets lie further apart than this.",
+        default=2000,
+        low=1,
+        high=65535,
+    )
+    pull_threshold_for_queue: int = setting(
+        "pullThresholdForQueue",
+        "Pulling pauses while a queue has more unfinished messages than this.",
+        default=1000,
+        low=1,
+        high=65535,
+    )
+    pull_threshold_for_topic: int = setting(
+        "pullThresholdForTopic",
+        "The same for all queues of a topic that this client holds; -1: no such limit.",
+        default=NO_LIMIT,
+        low=-1,
+        high=6553500,
+    )
+    pull_threshold_size_for_queue: int = setting(
+        "pullThresholdSizeForQueue",
+        "Pulling pauses while a queue has more MiB of unfinished messages than this.",
+        default=100,
+        low=1,
+        high=1024,
+    )
+    pull_threshold_size_for_topic: int = setting(
+        "pullThresholdSizeForTopic",
+        "The same for all queues of a topic that this client holds; -1: no such limit.",
+        default=NO_LIMIT,
+        low=-1,
+        high=102400,
+    )
+    pull_interval_ms: int = setting(
+        "pullInterval", "Pause between two pulls of a queue.", default=0, low=0, high=65535
+    )
+    pull_batch_size: int = setting(
+        "pullBatchSize", "Messages asked for in one pull.", default=32, low=1, high=1024
+    )
+    consume_batch_max: int = setting(
+        "consumeMessageBatchMaxSize",
+        "Messages that a batch listener is given at most.",
+        default=1,
+        low=1,
+        high=1024,
+    )
+    post_subscription_when_pull: bool = setting(
+        "postSubscriptionWhenPull", "Send the subscription with every pull.", default=False
+    )
+    max_reconsume_times: int = setting(
+        "maxReconsumeTimes",
+        "Retries before a message goes to the dead letter queue. -1: 16, and without end for an orderly listener.",
+        default=-1,
+        low=-1,
+    )
+    suspend_queue_ms: int = setting(
+        "suspendCurrentQueueTimeMillis",
+        "How long an orderly listener's queue waits after a failure.",
+        default=1000,
+        low=10,
+        high=30000,
+    )
+    consume_timeout_minutes: int = setting(
+        "consumeTimeout",
+        "A message that a listener keeps longer than this is sent back for another try.",
+        default=15,
+        low=1,
+    )
+    pull_error_delay_ms: int = setting(
+        "pullTimeDelayMillsWhenException", "Pause after a failed pull.", default=1000, low=1
+    )
+    await_termination_ms: int = setting(
+        "awaitTerminationMillisWhenShutdown",
+        "How long a close waits for listeners to end. RocketMQ does not wait unless told to.",
+        default=30_000,
+        low=0,
+    )
+    handover_ms: int = setting(
+        "handoverMillis",
+        "How long a queue's old and new owner wait for messages in work before the new one goes on. RocketMQ: 0.",
+        default=10_000,
+        low=0,
+    )
+    rebalance_interval_ms: int = setting(
+        "rocketmq.client.rebalance.waitInterval",
+        "How often the queues are shared out anew without a reason.",
+        default=20_000,
+        low=1,
+    )
+    lock_interval_ms: int = setting(
+        "rocketmq.client.rebalance.lockInterval",
+        "How often an orderly listener's queue locks are renewed.",
+        default=20_000,
+        low=1,
+    )
+    lock_valid_ms: int = setting(
+        "rocketmq.client.rebalance.lockMaxLiveTime",
+        "How long a queue lock is trusted without being renewed.",
+        default=30_000,
+        low=1,
+    )
+    local_offset_directory: str = setting(
+        "rocketmq.client.localOffsetStoreDir",
+        "Where broadcasting consumers keep their positions; empty: .rocketmq_offsets in the home directory.",
+        default="",
+    )
+    allocation: str | Strategy = "AVG"
+    """How the group shares queues out: AVG, AVG_BY_CIRCLE, CONSISTENT_HASH, or a function; see ``model.allocation``.
+    All consumers of a group must use the same."""
+    client: ClientConfig = field(default_factory=ClientConfig)
+
+    def __post_init__(self) -> None:
+        check_bounds(self)
+        find_strategy(self.allocation)
+        for key, value in (
+            ("pullThresholdForTopic", self.pull_threshold_for_topic),
+            ("pullThresholdSizeForTopic", self.pull_threshold_size_for_topic),
+        ):
+            if value == 0:
+                raise ConfigError(f"{key} must be at least 1, or -1 for no limit, not 0")
+        if self.consume_timestamp:
+            self.timestamp_ms(0)
+
+    @property
+    def is_broadcast(self) -> bool:
+        return self.message_model == MessageModel.BROADCASTING
+
+    def limits(self, *, orderly: bool) -> FlowLimits:
+        """The limits of one queue, those of its topic aside."""
+        return FlowLimits(
+            count_max=self.pull_threshold_for_queue,
+            size_mib_max=self.pull_threshold_size_for_queue,
+            span_max=None if orderly else self.consume_span_max,
+        )
+
+    def timestamp_ms(self, now_ms: int) -> int:
+        """The time that CONSUME_FROM_TIMESTAMP starts at. Raises ConfigError when it cannot be read."""
+        if not self.consume_timestamp:
+            return now_ms - 30 * 60 * 1000
+        text = self.consume_timestamp
+        try:
+            if len(text) != 14 or not text.isdecimal():
+                raise ValueError
+            return int(datetime.strptime(text, "%Y%m%d%H%M%S").astimezone().timestamp() * 1000)
+        except ValueError:
+            raise ConfigError(
+                f"consumeTimestamp must be a time like 20260131235959, not {text!r}"
+            ) from None
