@@ -112,7 +112,7 @@ class ClientInstance:
         )
         self._route_task = Periodic(
             "routes",
-            self._refresh_routes,
+            self._routes.refresh,
             first=FIRST_ROUTES_SECONDS,
             every=config.poll_name_server_millis / 1000,
         )
@@ -340,12 +340,9 @@ class ClientInstance:
         if account.is_set:
             sign(command, account.access_key, account.secret_key, account.security_token or None)
 
-    async def _refresh_routes(self) -> None:
-        await self._routes.refresh()
+    def _route_changed(self, topic: str) -> None:
         if self._heartbeats.has_strangers():
             self._heartbeat_task.soon()
-
-    def _route_changed(self, topic: str) -> None:
         for consumer in list(self._roles.consumers.values()):
             if topic in consumer.topics():
                 consumer.rebalance_soon()

@@ -62,6 +62,8 @@ class NameServers:
         self._path = service_path(config.address_service_group, config.unit_name)
         self.is_static = bool(addresses)
         """Whether the list was given, so that the address service is not asked."""
+        self.is_silent = False
+        """Whether no name server answered when last asked."""
 
     @property
     def addresses(self) -> list[str]:
@@ -87,10 +89,14 @@ class NameServers:
         failures: list[str] = []
         for address in self._choice.addresses:
             try:
-                return await self._call(address, request, self._timeout), address
+                reply = await self._call(address, request, self._timeout)
             except RemotingError as error:
                 failures.append(str(error))
                 self._choice.failed(address)
+                continue
+            self.is_silent = False
+            return reply, address
+        self.is_silent = True
         if not failures:
             raise NoNameServer(f"no name server is known yet: {self._service} named none")
         raise NoNameServer(f"no name server answered ({'; '.join(failures)})")

@@ -12,7 +12,7 @@ from cometmq.base.ports import Clock
 from cometmq.client.aio.name_servers import NameServers
 from cometmq.client.aio.roles import RoleTable
 from cometmq.client.core.route_table import RouteTable
-from cometmq.client.errors import ClientClosed, NoNameServer, NoRoute
+from cometmq.client.errors import ClientClosed, NoRoute
 from cometmq.model.names import AUTO_CREATE_TOPIC
 from cometmq.model.route import TopicRoute
 
@@ -25,7 +25,7 @@ UNUSED_POLLS_MAX: Final = 10
 class Routes:
     """Args:
     poll_seconds: how long a route is believed that is not refreshed in the background.
-    on_change: called with the topic after its route became another one.
+    on_change: called with the topic when its route is known for the first time or became another one.
     """
 
     def __init__(
@@ -87,20 +87,16 @@ class Routes:
         """Ask for all watched routes anew, then forget what nobody uses and brokers that are in no route any more."""
         watched = self._roles.watched()
         for topic in watched:
-            is_first = self.table.route(topic) is None
             try:
                 await self.route(topic, fresh=True)
             except NoRoute as error:
                 # What was known serves on: the topic's brokers may just be restarting.
                 logger.debug("no route topic=%s reason=%s", topic, error)
-            except NoNameServer as error:
-                logger.warning("routes not refreshed reason=%s", error)
-                break
             except CometError as error:
-                logger.warning("route not refreshed topic=%s reason=%s", topic, error)
-            else:
-                if is_first:
-                    self._on_change(topic)
+                logger.warning("route unknown topic=%s reason=%s", topic, error)
+            if self._name_servers.is_silent:
+                # Waiting for no answer once is enough; what is known serves on.
+                break
         older_than = self._clock.monotonic() - UNUSED_POLLS_MAX * self._poll_seconds
         self.table.forget_unused(watched, older_than)
         for broker_name in self.table.forget_offline():
@@ -119,17 +115,20 @@ class Routes:
         known = self.table.route(topic)
         try:
             route = await self._name_servers.route(topic)
-        except NoNameServer:
+        except NoRoute:
+            raise
+        except CometError as error:
             if known is None:
                 raise
+            logger.warning("last known route serves on topic=%s reason=%s", topic, error)
             self.table.confirm(topic, self._clock.monotonic())
             return known
-        is_changed = self.table.learn(topic, route, self._clock.monotonic())
-        # Who learns a route for the first time is whoever asked, and goes on with it at once.
-        if is_changed and known is not None:
-            logger.info("route changed topic=%s", topic)
-            self._on_change(topic)
-        return self.table.route(topic) or route
+        if not self.table.learn(topic, route, self._clock.monotonic()):
+            assert known is not None
+            return known
+        logger.info("route learnt topic=%s is_new=%s", topic, known is None)
+        self._on_change(topic)
+        return route
 
     def _asked(self, topic: str, task: asyncio.Task[TopicRoute]) -> None:
         del self._asking[topic]
