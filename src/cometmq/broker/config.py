@@ -31,6 +31,8 @@ from cometmq.broker.config_slices import (
     PollingConfig,
     QueriesConfig,
     RegistrationConfig,
+    RepliesConfig,
+    ScheduleConfig,
     TopicsConfig,
     is_loopback,
 )
@@ -55,6 +57,8 @@ class BrokerConfig:
     queries: QueriesConfig = field(default_factory=QueriesConfig)
     flow: FlowControlConfig = field(default_factory=FlowControlConfig)
     registration: RegistrationConfig = field(default_factory=RegistrationConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    replies: RepliesConfig = field(default_factory=RepliesConfig)
     store: StoreConfig = field(default_factory=StoreConfig)
     remoting: RemotingServerConfig = field(default_factory=RemotingServerConfig)
     remoting_client: RemotingClientConfig = field(default_factory=RemotingClientConfig)

@@ -210,6 +210,31 @@ class QueriesConfig:
         default=32,
         low=1,
         live=True,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleConfig:
+    """Delayed messages; their levels are a setting of the store."""
+
+    flush_offset_interval_ms: int = setting(
+        "flushDelayOffsetInterval",
+        "How often it is written to disk how far the delay levels have been delivered.",
+        default=10_000,
+        low=100,
+        live=True,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepliesConfig:
+    """Replies to requests, which the broker pushes to whoever asked."""
+
+    is_stored: bool = setting(
+        "storeReplyMessageEnable",
+        "Also store replies in the reply topic of the cluster.",
+        default=True,
+        live=True,
+    )
+
+
     )
 
 

@@ -26,7 +26,9 @@ from cometmq.model.properties import (
     TRANSACTION_PREPARED,
     UNIQ_KEY,
     WAIT,
+    parse_properties,
     property_of,
+    render_properties,
     split_keys,
 )
 from cometmq.protocol.codes import ResponseCode
@@ -37,6 +39,7 @@ _READ: Final = frozenset({UNIQ_KEY, TAGS, WAIT, KEYS, DELAY, TRANSACTION_PREPARE
 # Before WAIT is taken out and CLUSTER put in; bounds the work on a text that will be refused anyway.
 _SENT_CHARACTERS_MAX: Final = TEXT_BYTES_MAX + 1024
 _CACHED_TAG_LENGTH_MAX: Final = 128
+_LEVEL_CHARACTERS_MAX: Final = 11
 _cached_hash = lru_cache(maxsize=8192)(java_hash)
 
 
@@ -48,6 +51,8 @@ class SendProperties(msgspec.Struct):
     """For the index: the unique key, then the user's keys."""
     is_wait: bool
     """Whether the sender waits for the disk and the replicas."""
+    delay_level: int = 0
+    """How long to wait before the message is delivered; 0 means not at all."""
 
 
 def cluster_pair(cluster: str) -> str:
@@ -82,6 +87,7 @@ def _prepare(text: str, cluster: str, *, keeps_wait: bool) -> SendProperties:
         raise _too_long(len(text))
     tags_code = 0
     is_wait = True
+    delay_level = 0
     unique_key = user_keys = None
     pairs = text.split(PAIR_SEPARATOR)
     for pair in pairs:
@@ -97,8 +103,12 @@ def _prepare(text: str, cluster: str, *, keeps_wait: bool) -> SendProperties:
             is_wait = value != "false"
         elif name == KEYS:
             user_keys = value
+        elif name == DELAY:
+            delay_level = _delay_level(value)
         else:
             refuse_special(text)
+    if keeps_wait and delay_level:
+        raise _unsupported(f"delayed messages in a batch ({DELAY}={delay_level})")
     if not keeps_wait and "WAIT\x01" in text:
         text = PAIR_SEPARATOR.join([pair for pair in pairs if not pair.startswith("WAIT\x01")])
     if not text or text[-1] == PAIR_SEPARATOR:
@@ -114,7 +124,24 @@ def _prepare(text: str, cluster: str, *, keeps_wait: bool) -> SendProperties:
     keys = [] if unique_key is None else [unique_key]
     if user_keys is not None:
         keys += split_keys(user_keys)
-    return SendProperties(stored, tags_code, keys, is_wait)
+    return SendProperties(stored, tags_code, keys, is_wait, delay_level)
+
+
+def undelayed(properties: SendProperties) -> SendProperties:
+    """The same for a message that becomes a dead letter, whatever delay it was sent with."""
+    pairs = parse_properties(properties.stored.decode())
+    pairs[DELAY] = "0"
+    stored = render_properties(pairs).encode()
+    return msgspec.structs.replace(properties, stored=stored, delay_level=0)
+
+
+def _delay_level(text: str) -> int:
+    if text.removeprefix("-").isdecimal() and len(text) <= _LEVEL_CHARACTERS_MAX:
+        return max(int(text), 0)
+    raise Refused(
+        ResponseCode.MESSAGE_ILLEGAL,
+        f"{DELAY} must be the number of a delay level, not {text[:50]!r}; the message was not stored",
+    )
 
 
 def _tag_hash(tag: str) -> int:
@@ -133,9 +160,6 @@ def refuse_special(text: str) -> None:
 
     Storing them as plain messages would deliver them too early, or deliver what was to be rolled back.
     """
-    delay = property_of(text, DELAY)
-    if delay is not None and not _is_zero_or_less(delay):
-        raise _unsupported(f"delayed messages ({DELAY}={delay})")
     if (property_of(text, TRANSACTION_PREPARED) or "").lower() == "true":
         raise _unsupported("transactional messages")
     for name in _TIMERS:
@@ -148,10 +172,3 @@ def _unsupported(what: str) -> Refused:
         ResponseCode.MESSAGE_ILLEGAL,
         f"{what[:200]} are not supported by this broker; the message was not stored",
     )
-
-
-def _is_zero_or_less(text: str) -> bool:
-    try:
-        return int(text) <= 0
-    except ValueError:
-        return False

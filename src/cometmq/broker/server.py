@@ -34,6 +34,7 @@ from cometmq.broker.queue_locks import QueueLocks
 from cometmq.broker.registration import Registration
 from cometmq.broker.request_modes import RequestModes
 from cometmq.broker.stats import BrokerStats
+from cometmq.broker.schedule.schedule import Schedule
 from cometmq.broker.table_saver import TableSaver
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.model.address import pack_host, split_address, split_addresses
@@ -45,6 +46,7 @@ from cometmq.remoting.server import RemotingServer
 from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.groups import GroupTable
 from cometmq.store.meta.offsets import OffsetTable
+from cometmq.store.meta.delay_offsets import DelayOffsetTable
 from cometmq.store.meta.topics import TopicTable
 
 log = logging.getLogger("cometmq.broker")
@@ -74,6 +76,7 @@ class Broker:
     long_polling: LongPolling
 
     def __init__(
+    schedule: Schedule
         self,
         config: BrokerConfig,
         *,
@@ -161,7 +164,8 @@ class Broker:
         self.groups = GroupTable(directory, self.files, self.clock)
         self.offsets = OffsetTable(directory, self.files, self.clock)
         self.modes = RequestModes(directory, self.files)
-        for table in (self.topics, self.groups, self.offsets, self.modes):
+        for table in (self.topics, self.groups, self.offsets, self.delay_offsets, self.modes):
+        self.delay_offsets = DelayOffsetTable(directory, self.files, self.clock)
             table.load()
         self.store.start()
 
@@ -248,10 +252,22 @@ class Broker:
             clock=self.clock,
         )
         offsets = OffsetProcessor(
+        self.schedule = Schedule(
+            live=self.live,
+            store=self.store,
+            table=self.delay_offsets,
+            stats=self.stats,
+            clock=self.clock,
+            timers=asyncio.get_running_loop(),
+            restore_topic=self.creation.restore,
+        )
+        stack.push_async_callback(self.schedule.stop)
+        self.schedule.start()
             offsets=self.offsets, topics=self.topics, creation=self.creation, store=self.store
         )
         queries = QueryProcessor(self.store, self.live)
         locks = LockProcessor(self.locks)
+            schedule=self.schedule,
         for dispatcher in (self.dispatcher, self.vip_dispatcher):
             dispatcher.guards.append(self.flow.guard)
             for processor in (sends, offsets, self._client_processor, locks, queries):

@@ -14,15 +14,18 @@ from cometmq.model.group import SubscriptionGroupConfig
 from cometmq.model.names import (
     AUTO_CREATE_TOPIC,
     BENCHMARK_TOPIC,
+    DLQ_PREFIX,
     OFFSET_MOVED_TOPIC,
     RETRY_PREFIX,
     SCHEDULE_TOPIC,
     SELF_TEST_TOPIC,
     SYSTEM_GROUPS,
+    dlq_topic,
     group_fault,
     is_system_topic,
     reply_topic,
     retry_topic,
+    topic_fault,
 )
 from cometmq.model.topic import TopicConfig
 from cometmq.protocol.codes import ResponseCode
@@ -34,6 +37,7 @@ log = logging.getLogger("cometmq.broker")
 
 DELAY_LEVEL_COUNT = 18
 CLIENT_QUEUE_COUNT = 4
+DEAD_LETTER_QUEUE_COUNT = 1
 INHERITED = int(Perm.INHERIT)
 
 
@@ -132,6 +136,27 @@ class TopicCreation:
                 config.queue_count,
             )
         self._topics.put_many(lost)
+
+    def restore(self, topic: str, queue_count: int) -> None:
+        """Make sure that a topic exists to which an accepted message is delivered late, with so many queues at least.
+
+        It was there when the message came. It may have been deleted meanwhile, or its entry was lost in a crash.
+        """
+        if self._topics.get(topic) is None:
+            is_of_group = topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
+            least = queue_count if is_of_group else max(queue_count, CLIENT_QUEUE_COUNT)
+            self._add(_topic(topic, least))
+
+    def dead_letter_topic(self, group: str) -> TopicConfig:
+        """The topic of a group's dead letters, which the first of them creates.
+
+        Raises:
+            Refused: the group's name is too long for it.
+        """
+        name = dlq_topic(group)
+        if fault := topic_fault(name):
+            raise Refused(ResponseCode.SYSTEM_ERROR, fault)
+        return self._topics.get(name) or self._add(_topic(name, DEAD_LETTER_QUEUE_COUNT))
 
     def for_send(
         self, topic: str, default_topic: str, queue_count: int, *, is_unit: bool

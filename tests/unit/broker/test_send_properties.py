@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cometmq.broker.send_properties import cluster_pair, is_wait, prepare, prepare_element
+from cometmq.broker.send_properties import (
+    cluster_pair,
+    is_wait,
+    prepare,
+    prepare_element,
+    undelayed,
+)
 from cometmq.model.java_hash import java_hash
 from cometmq.model.properties import parse_properties, split_keys
 from cometmq.protocol.refusal import Refused
@@ -54,14 +60,11 @@ def test_an_element_of_a_batch_keeps_its_text() -> None:
 @pytest.mark.parametrize(
     "sent",
     [
-        "DELAY\x013",
-        "a\x01b\x02DELAY\x01x",
         "TRAN_MSG\x01true",
         "TRAN_MSG\x01TRUE\x02",
         "TIMER_DELAY_SEC\x0110",
         "TIMER_DELAY_MS\x0110",
         "TIMER_DELIVER_MS\x011700000000000",
-        "DELAY\x010\x02DELAY\x011",
     ],
 )
 def test_what_would_be_delivered_at_the_wrong_time_is_refused(sent: str) -> None:
@@ -69,6 +72,47 @@ def test_what_would_be_delivered_at_the_wrong_time_is_refused(sent: str) -> None
         with pytest.raises(Refused, match="not supported by this broker") as caught:
             prepared(sent, CLUSTER)
         assert caught.value.code == 13
+
+
+@pytest.mark.parametrize(
+    ("sent", "level"),
+    [
+        ("", 0),
+        ("DELAY\x013", 3),
+        ("DELAY\x0199\x02", 99),
+        ("DELAY\x010", 0),
+        ("DELAY\x01-1", 0),
+        ("DELAY\x012\x02DELAY\x011", 1),
+        ("DELAY\x011\x02DELAY\x010", 0),
+        ("MY_DELAY\x013", 0),
+    ],
+)
+def test_the_delay_level_is_the_last_one_named(sent: str, level: int) -> None:
+    assert prepare(sent, CLUSTER).delay_level == level
+
+
+@pytest.mark.parametrize("level", ["x", "1.5", "--1", " 1", "1s", "12345678901234"])
+def test_a_delay_level_is_a_number(level: str) -> None:
+    with pytest.raises(Refused, match="must be the number of a delay level") as caught:
+        prepare(f"a\x01b\x02DELAY\x01{level}", CLUSTER)
+    assert caught.value.code == 13
+
+
+def test_a_batch_holds_no_delayed_message() -> None:
+    with pytest.raises(Refused, match="not supported by this broker"):
+        prepare_element("DELAY\x013", CLUSTER)
+    assert prepare_element("DELAY\x010", CLUSTER).delay_level == 0
+
+
+def test_a_dead_letter_has_no_delay() -> None:
+    letter = undelayed(prepare("UNIQ_KEY\x01K\x02DELAY\x015\x02TAGS\x01A", CLUSTER))
+    assert parse_properties(letter.stored.decode()) == {
+        "UNIQ_KEY": "K",
+        "DELAY": "0",
+        "TAGS": "A",
+        "CLUSTER": "C49",
+    }
+    assert (letter.delay_level, letter.tags_code, letter.keys) == (0, java_hash("A"), ["K"])
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,21 @@ import logging
 from random import randrange
 from typing import Final, NoReturn
 
-from cometmq.base.errors import DiskFull, RecordTooLarge, StoreClosed
 from cometmq.base.ports import Clock
 from cometmq.broker.config import BrokerConfig
 from cometmq.broker.config_slices import SYNC_MASTER
 from cometmq.broker.flow_control import FlowControl
 from cometmq.broker.live_config import LiveConfig
+from cometmq.broker.processors.put_failure import illegal_text, refusal_of
 from cometmq.broker.processors.send_target import SendTarget, SendTargets
-from cometmq.broker.send_properties import cluster_pair, is_wait, prepare, prepare_element
+from cometmq.broker.schedule.schedule import Schedule
+from cometmq.broker.send_properties import (
+    cluster_pair,
+    is_wait,
+    prepare,
+    prepare_element,
+    undelayed,
+)
 from cometmq.broker.stats import BrokerStats
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.model.batch import decode_batch
@@ -43,11 +50,6 @@ _HOST_BITS: Final = 16 | 32
 _TRANSACTION_BITS: Final = 12
 _SLOW_SECONDS: Final = 0.001
 
-_ILLEGAL = (
-    "the message is illegal, maybe msg body or properties length not matched. "
-    "msg body length limit {}B, msg properties length limit 32KB."
-)
-
 
 class SendProcessor:
     def __init__(
@@ -55,6 +57,7 @@ class SendProcessor:
         *,
         live: LiveConfig,
         store: MessageStore,
+        schedule: Schedule,
         store_host: bytes,
         topics: TopicTable,
         creation: TopicCreation,
@@ -63,6 +66,7 @@ class SendProcessor:
         clock: Clock,
     ) -> None:
         self._store = store
+        self._schedule = schedule
         self._targets = SendTargets(topics, creation, stats)
         self._stats = stats
         self._flow = flow
@@ -77,7 +81,6 @@ class SendProcessor:
         dispatcher.add(RequestCode.SEND_MESSAGE, self.send)
         dispatcher.add(RequestCode.SEND_MESSAGE_V2, self.send_v2)
         dispatcher.add(RequestCode.SEND_BATCH_MESSAGE, self.send_batch)
-        dispatcher.add(RequestCode.CONSUMER_SEND_MSG_BACK, self.send_back)
 
     def send(self, connection: Connection, command: Command) -> Command | None:
         header = decode_fields(SendMessageHeader, command.ext)
@@ -96,13 +99,6 @@ class SendProcessor:
             connection, command, decode_fields(SendMessageHeaderV2, command.ext)
         )
 
-    def send_back(self, connection: Connection, command: Command) -> Command:
-        """A consumer keeps a message that is refused here and tries it again itself, so nothing is lost."""
-        return command.reply(
-            ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
-            f" request type {command.code} not supported: this broker does not redeliver messages",
-        )
-
     def _send(
         self,
         connection: Connection,
@@ -117,25 +113,34 @@ class SendProcessor:
             if is_held:
                 self._check_overload()
             queue_id = header.queue_id
+            if target.is_retry:
+                target = self._targets.of_retry(header, target)
+                if target.is_dead_letter:
+                    queue_id = 0
+                    properties = undelayed(properties)
             if queue_id < 0:
                 queue_id = randrange(target.write_queue_count)
+            message = NewMessage(
+                topic=target.topic,
+                queue_id=queue_id,
+                body=bytes(command.body),  # no copy: what came off the wire is bytes
+                properties=properties.stored,
+                tags_code=properties.tags_code,
+                keys=properties.keys,
+                flag=header.flag,
+                sys_flag=header.sys_flag & ~_HOST_BITS,
+                born_timestamp=header.born_timestamp,
+                born_host=connection.peer_host,
+                reconsume_times=header.reconsume_times,
+            )
+            tally = target.tally
             started = self._monotonic()
             try:
-                stored = self._store.put(
-                    NewMessage(
-                        topic=header.topic,
-                        queue_id=queue_id,
-                        body=bytes(command.body),  # no copy: what came off the wire is bytes
-                        properties=properties.stored,
-                        tags_code=properties.tags_code,
-                        keys=properties.keys,
-                        flag=header.flag,
-                        sys_flag=header.sys_flag & ~_HOST_BITS,
-                        born_timestamp=header.born_timestamp,
-                        born_host=connection.peer_host,
-                        reconsume_times=header.reconsume_times,
-                    )
-                )
+                if properties.delay_level:
+                    tally = self._schedule.tally
+                    stored = self._schedule.put(message, properties.delay_level)
+                else:
+                    stored = self._store.put(message)
             except Exception as error:  # noqa: BLE001 - mapped, or raised again
                 self._put_failed(error)
         except Refused as refusal:
@@ -145,7 +150,6 @@ class SendProcessor:
         if took > _SLOW_SECONDS:
             self._slow_put(took)
         physical_offset, size_bytes, queue_offset, _ = stored
-        tally = target.tally
         tally.count += 1
         tally.size_bytes += size_bytes
         reply = Command(
@@ -217,7 +221,7 @@ class SendProcessor:
     ) -> list[NewMessage]:
         body = bytes(command.body)
         if len(body) > self._body_bytes_max:
-            raise Refused(ResponseCode.MESSAGE_ILLEGAL, _ILLEGAL.format(self._body_bytes_max))
+            raise Refused(ResponseCode.MESSAGE_ILLEGAL, illegal_text(self._body_bytes_max))
         messages: list[NewMessage] = []
         for element in decode_batch(body):
             if len(messages) == BATCH_COUNT_MAX:
@@ -278,8 +282,6 @@ class SendProcessor:
                 ResponseCode.MESSAGE_ILLEGAL,
                 "transactional messages are not supported by this broker; the message was not stored",
             )
-        if target.is_retry:
-            self._targets.check_retry(header)
         return target
 
     def _check_gate(self, topic: str) -> None:
@@ -302,18 +304,10 @@ class SendProcessor:
 
     def _put_failed(self, error: Exception) -> NoReturn:
         self._stats.put_failed_count += 1
-        if isinstance(error, RecordTooLarge):
-            raise Refused(
-                ResponseCode.MESSAGE_ILLEGAL, _ILLEGAL.format(self._body_bytes_max)
-            ) from error
-        if isinstance(error, DiskFull | StoreClosed):
-            raise Refused(
-                ResponseCode.SERVICE_NOT_AVAILABLE, f"service not available now: {error}"
-            ) from error
-        if isinstance(error, OSError):
-            log.error("append failed error=%r", error)
-            raise Refused(ResponseCode.SYSTEM_ERROR, f"the disk failed: {error}") from error
-        raise error
+        refusal = refusal_of(error, self._body_bytes_max)
+        if refusal is None:
+            raise error
+        raise refusal from error
 
     def _hold(self, connection: Connection, reply: Command, end_offset: int) -> None:
         """Answer when the disk has the record, or with FLUSH_DISK_TIMEOUT when that takes too long."""

@@ -20,11 +20,22 @@ _TARGETS_MAX_EXTRA: Final = 1000
 class SendTarget:
     """A topic as sends see it."""
 
-    __slots__ = ("config", "is_retry", "queue_count", "tally", "write_queue_count")
+    __slots__ = (
+        "config",
+        "is_dead_letter",
+        "is_retry",
+        "queue_count",
+        "tally",
+        "topic",
+        "write_queue_count",
+    )
 
-    def __init__(self, config: TopicConfig, tally: Tally) -> None:
+    def __init__(self, config: TopicConfig, tally: Tally, *, is_dead_letter: bool = False) -> None:
         self.config = config
+        self.topic = config.topic_name
         self.tally = tally
+        self.is_dead_letter = is_dead_letter
+        """The message was meant for a retry topic and goes to the group's dead letters instead."""
         self.queue_count = config.queue_count
         self.write_queue_count = config.write_queue_nums
         self.is_retry = config.topic_name.startswith(RETRY_PREFIX)
@@ -64,11 +75,13 @@ class SendTargets:
         config = self._topics.get(topic)
         return config is not None and config.order
 
-    def check_retry(self, header: SendMessageHeader | SendMessageHeaderV2) -> None:
-        """A send to a retry topic needs its group, and a message that was tried too often is no longer retried.
+    def of_retry(
+        self, header: SendMessageHeader | SendMessageHeaderV2, target: SendTarget
+    ) -> SendTarget:
+        """Where a send to a retry topic goes: there, or to the dead letters once it was tried too often.
 
         Raises:
-            Refused: no such group, or the message would have to become a dead letter.
+            Refused: there is no such group.
         """
         name = header.topic.removeprefix(RETRY_PREFIX)
         group = self._creation.group(name)
@@ -78,11 +91,12 @@ class SendTargets:
                 f"subscription group not exist, {name}",
             )
         limit = header.max_reconsume_times
-        if header.reconsume_times >= (group.retry_max_times if limit is None else limit) > 0:
-            raise Refused(
-                ResponseCode.MESSAGE_ILLEGAL,
-                "dead letters are not supported by this broker; the message was not stored",
-            )
+        if limit is None:
+            limit = group.retry_max_times
+        if header.reconsume_times < limit:
+            return target
+        config = self._creation.dead_letter_topic(name)
+        return SendTarget(config, self._stats.topic_put(config.topic_name), is_dead_letter=True)
 
     def _look_up(self, topic: str, header: SendMessageHeader | SendMessageHeaderV2) -> SendTarget:
         if fault := topic_fault(topic):

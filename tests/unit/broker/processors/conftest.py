@@ -9,6 +9,7 @@ import pytest
 
 from cometmq.broker.client_registry import ClientRegistry
 from cometmq.broker.config import load_broker_config
+from cometmq.broker.consumer_filters import ConsumerFilters
 from cometmq.broker.consumer_notifier import ConsumerNotifier
 from cometmq.broker.flow_control import FlowControl
 from cometmq.broker.live_config import LiveConfig
@@ -19,16 +20,19 @@ from cometmq.broker.processors.pull import PullProcessor
 from cometmq.broker.processors.query import QueryProcessor
 from cometmq.broker.processors.send import SendProcessor
 from cometmq.broker.queue_locks import QueueLocks
+from cometmq.broker.schedule.schedule import Schedule
 from cometmq.broker.stats import BrokerStats
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.model.address import pack_host
 from cometmq.model.batch import BatchElement, encode_batch
+from cometmq.model.bloom import bloom_filter
 from cometmq.model.record import Record, decode_records
 from cometmq.protocol import fastjson
 from cometmq.protocol.command import FLAG_ONEWAY, Command
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.store.message_store import MessageStore
+from cometmq.store.meta.delay_offsets import DelayOffsetTable
 from cometmq.store.meta.groups import GroupTable
 from cometmq.store.meta.offsets import OffsetTable
 from cometmq.store.meta.topics import TopicTable
@@ -65,6 +69,9 @@ class Rig:
         self.offsets = OffsetTable("/store/config", self.files, self.clock)
         self.stats = BrokerStats(self.clock, cluster="C49")
         self.clients = ClientRegistry(self.clock)
+        self.filters = ConsumerFilters(
+            "/store/config", self.files, self.clock, bloom_filter(32, 20)
+        )
         self.flow = FlowControl(config.flow)
         self.created: list[str] = []
         self.auto_created: list[str] = []
@@ -86,15 +93,27 @@ class Rig:
             offsets=self.offsets,
             creation=self.creation,
             clients=self.clients,
+            filters=self.filters,
             stats=self.stats,
             clock=self.clock,
             scheduler=loop,
         )
         self.store.arrivals.append(self.pulls.long_polling.arrived)
         self.client_processor = ClientProcessor(
+            live=self.live,
             clients=self.clients,
+            filters=self.filters,
             notifier=ConsumerNotifier(self.clients, self.groups.get),
             creation=self.creation,
+        )
+        self.schedule = Schedule(
+            live=self.live,
+            store=self.store,
+            table=DelayOffsetTable("/store/config", self.files, self.clock),
+            stats=self.stats,
+            clock=self.clock,
+            timers=loop,
+            restore_topic=self.creation.restore,
         )
         self.dispatcher = Dispatcher()
         for processor in (
@@ -102,6 +121,7 @@ class Rig:
             SendProcessor(
                 live=self.live,
                 store=self.store,
+                schedule=self.schedule,
                 store_host=host,
                 topics=self.topics,
                 creation=self.creation,

@@ -157,7 +157,6 @@ def test_a_one_way_send_is_stored_and_not_answered(rig: Any) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"i": "DELAY\x013"},
         {"i": "TRAN_MSG\x01true", "f": "4"},
         {"f": "4"},
         {"f": "8"},
@@ -171,11 +170,6 @@ def test_what_needs_a_service_we_do_not_have_is_not_stored(
     assert code == 13
     assert "not supported by this broker" in remark
     assert rig.store.max_physical == 0
-
-
-def test_a_message_sent_back_is_refused(rig: Any) -> None:
-    reply = rig.ask(36, {"offset": "0", "group": "CG", "delayLevel": "0"})
-    assert reply.code == 3
 
 
 def test_a_client_cannot_lie_about_the_kind_of_its_address(rig: Any) -> None:
@@ -238,7 +232,6 @@ def test_retry_topics_have_one_queue_and_need_their_group(make_rig: MakeRig) -> 
     assert rig.send("%RETRY%CG").code == 0
     assert rig.topics.get("%RETRY%CG").write_queue_nums == 1
     assert rig.groups.get("CG") is not None
-    assert rig.send("%RETRY%CG", j="16").code == 13
 
 
 class TestSyncFlush:

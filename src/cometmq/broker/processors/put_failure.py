@@ -1,0 +1,31 @@
+"""What a client is told when the store did not take its message."""
+
+from __future__ import annotations
+
+import logging
+
+from cometmq.base.errors import DiskFull, RecordTooLarge, StoreClosed
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.refusal import Refused
+
+log = logging.getLogger("cometmq.broker")
+
+
+def refusal_of(error: Exception, body_bytes_max: int) -> Refused | None:
+    """The refusal for what ``MessageStore.put`` raised; None when that is a fault of ours."""
+    if isinstance(error, RecordTooLarge):
+        return Refused(ResponseCode.MESSAGE_ILLEGAL, illegal_text(body_bytes_max))
+    if isinstance(error, DiskFull | StoreClosed):
+        return Refused(ResponseCode.SERVICE_NOT_AVAILABLE, f"service not available now: {error}")
+    if isinstance(error, OSError):
+        log.error("append failed error=%r", error)
+        return Refused(ResponseCode.SYSTEM_ERROR, f"the disk failed: {error}")
+    return None
+
+
+def illegal_text(body_bytes_max: int) -> str:
+    """RocketMQ's words for a message above a limit."""
+    return (
+        "the message is illegal, maybe msg body or properties length not matched. "
+        f"msg body length limit {body_bytes_max}B, msg properties length limit 32KB."
+    )

@@ -1,0 +1,230 @@
+"""Delivers waiting messages when they are due.
+
+Each delay level is a queue of the schedule topic, and since all of its messages wait equally long, it is in the order
+of delivery: only its head has to be watched. So a level is a position and one timer, however many messages wait, and
+a level without messages has not even a timer.
+
+    idle --put--> armed for the head --due--> delivering --more, not due--> armed
+                                                         --nothing more---> idle
+                                                         --refused--------> armed to try again
+
+Owned by the event loop. Before this: ``schedule.put``; next: the store, and whoever waits for the real topic.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from cometmq.base.ports import Clock
+from cometmq.broker.schedule.forms import delivered_form
+from cometmq.model.names import SCHEDULE_TOPIC
+from cometmq.model.record import BadRecord, Record, decode_record
+from cometmq.store.delay_levels import DelayLevels
+from cometmq.store.message_store import MessageStore
+from cometmq.store.put import NewMessage
+
+log = logging.getLogger("cometmq.broker")
+
+TURN_COUNT_MAX: Final = 64
+"""Messages delivered in one turn of the loop; what else is due comes with the next turns, behind other work."""
+LOOK_SECONDS_MAX: Final = 10.0
+"""A timer does not see the wall clock being set, so nobody sleeps longer than this without a look at it."""
+RETRY_SECONDS: Final = 1.0
+"""When the store takes nothing, for example because the disk is full."""
+_TIMER_SECONDS_MIN: Final = 0.001
+
+Put = Callable[[NewMessage], None]
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Timers(Protocol):
+    """The one call of an event loop that is used here."""
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Timer: ...
+
+
+class _Level:
+    __slots__ = ("due_at", "is_failing", "number", "offset", "seen_offset", "timer")
+
+    def __init__(self, number: int, offset: int) -> None:
+        self.number = number
+        self.offset = offset
+        """The first message that is not yet delivered."""
+        self.timer: Timer | None = None
+        self.seen_offset = -1
+        """The head that ``due_at`` belongs to."""
+        self.due_at = 0.0
+        self.is_failing = False
+
+    @property
+    def queue_id(self) -> int:
+        return self.number - 1
+
+    def __repr__(self) -> str:
+        return f"<Level {self.number} at {self.offset}>"
+
+
+class Delivery:
+    """Args: put: takes a message that is due; what it raises is logged, and the message is tried again."""
+
+    def __init__(
+        self,
+        *,
+        store: MessageStore,
+        levels: DelayLevels,
+        clock: Clock,
+        timers: Timers,
+        put: Put,
+    ) -> None:
+        self._store = store
+        self._delays = levels
+        self._clock = clock
+        self._timers = timers
+        self._put = put
+        self._levels: dict[int, _Level] = {}
+        self._is_running = False
+
+    @property
+    def offsets(self) -> dict[int, int]:
+        """By level: the first message not yet delivered, for every level that ever had one."""
+        return {number: level.offset for number, level in sorted(self._levels.items())}
+
+    def start(self, offsets: dict[int, int]) -> None:
+        """Deliver from these offsets on, by level; from 0 where there is none."""
+        self._is_running = True
+        # Also levels that the settings no longer have: what waits there was accepted once.
+        for queue_id in self._store.queue_ids(SCHEDULE_TOPIC):
+            number = queue_id + 1
+            self._levels[number] = _Level(number, offsets.get(number, 0))
+            self.wake(number)
+
+    def stop(self) -> None:
+        self._is_running = False
+        for level in self._levels.values():
+            if level.timer is not None:
+                level.timer.cancel()
+                level.timer = None
+
+    def wake(self, number: int, offset: int = 0) -> None:
+        """A level has a message. One that is awake already knows, or will look when its present head is due.
+
+        Args:
+            offset: where a level begins that was never awake.
+        """
+        level = self._levels.get(number)
+        if level is None:
+            level = self._levels[number] = _Level(number, offset)
+        if level.timer is None and self._is_running:
+            self._arm(level, 0.0)
+
+    def _arm(self, level: _Level, seconds: float) -> None:
+        level.timer = self._timers.call_later(seconds, lambda: self._run(level))
+
+    def _run(self, level: _Level) -> None:
+        level.timer = None
+        try:
+            seconds = self._deliver_due(level)
+        except Exception as error:  # noqa: BLE001 - a timer's root: the level must go on
+            self._note_failure(level, error)
+            seconds = RETRY_SECONDS
+        else:
+            level.is_failing = False
+        if seconds is not None and self._is_running:
+            self._arm(level, seconds)
+
+    def _deliver_due(self, level: _Level) -> float | None:
+        """Deliver what is due, up to a turn's worth. Seconds until the next look; None when nothing waits."""
+        first = self._store.min_offset(SCHEDULE_TOPIC, level.queue_id)
+        if level.offset < first:
+            self._correct(level, first, "the log before it was deleted")
+        entries = self._store.entries(SCHEDULE_TOPIC, level.queue_id, level.offset, TURN_COUNT_MAX)
+        for physical_offset, _, due_ms in entries:
+            seconds = self._seconds_left(level, due_ms)
+            if seconds > 0:
+                return min(max(seconds, _TIMER_SECONDS_MIN), LOOK_SECONDS_MAX)
+            self._deliver(level, physical_offset)
+            level.offset += 1
+        return 0.0 if entries else self._seek(level)
+
+    def _seconds_left(self, level: _Level, due_ms: int) -> float:
+        """Until the head is due, by the wall clock or by its own: whichever comes first.
+
+        A wall clock set back must not make a message wait for longer than its level says from when it became the head.
+        """
+        wall_seconds = (due_ms - self._clock.wall_ms()) / 1000
+        now = self._clock.monotonic()
+        if level.seen_offset != level.offset:
+            level.seen_offset = level.offset
+            longest = wall_seconds
+            if level.number <= self._delays.level_max:
+                longest = min(wall_seconds, self._delays.delay_ms(level.number) / 1000)
+            level.due_at = now + longest
+        return min(wall_seconds, level.due_at - now)
+
+    def _deliver(self, level: _Level, physical_offset: int) -> None:
+        record = self._waiting(level, physical_offset)
+        message = None if record is None else delivered_form(record)
+        if message is None:
+            log.error(
+                "delayed message skipped level=%d queue_offset=%d physical_offset=%d reason=%s",
+                level.number,
+                level.offset,
+                physical_offset,
+                "record is gone" if record is None else "it names no destination",
+            )
+            return
+        self._put(message)
+
+    def _waiting(self, level: _Level, physical_offset: int) -> Record | None:
+        view = self._store.record_at(physical_offset)
+        if view is None:
+            return None
+        try:
+            record = decode_record(view, check_crc=False)
+        except BadRecord:
+            return None
+        # An entry that stands in for a lost one points to some other record.
+        is_it = (record.topic, record.queue_id, record.queue_offset) == (
+            SCHEDULE_TOPIC,
+            level.queue_id,
+            level.offset,
+        )
+        return record if is_it else None
+
+    def _seek(self, level: _Level) -> float | None:
+        """There is no entry at the level's offset: nothing more waits, or the offset lies outside of the queue."""
+        found = self._store.get(SCHEDULE_TOPIC, level.queue_id, level.offset, 1)
+        if found.next_offset == level.offset:
+            return None
+        self._correct(level, found.next_offset, found.status)
+        return 0.0
+
+    def _correct(self, level: _Level, offset: int, reason: str) -> None:
+        log.warning(
+            "delay offset corrected level=%d from=%d to=%d reason=%s",
+            level.number,
+            level.offset,
+            offset,
+            reason,
+        )
+        level.offset = offset
+
+    def _note_failure(self, level: _Level, error: Exception) -> None:
+        if not level.is_failing:
+            level.is_failing = True
+            log.error(
+                "delayed messages wait level=%d queue_offset=%d reason=%r; they will be tried again",
+                level.number,
+                level.offset,
+                error,
+            )
+
+    def __repr__(self) -> str:
+        return (
+            f"<Delivery {len(self._levels)} levels, {'running' if self._is_running else 'stopped'}>"
+        )

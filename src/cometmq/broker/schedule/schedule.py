@@ -1,0 +1,119 @@
+"""Delayed messages as the rest of the broker sees them: put one, and it comes to its topic when its level says.
+
+Parts: ``forms`` (what is stored), ``delivery`` (when it leaves), ``progress`` (how far that has come).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from cometmq.base.ports import Clock
+from cometmq.broker.live_config import LiveConfig
+from cometmq.broker.schedule.delivery import Delivery, Timers
+from cometmq.broker.schedule.forms import waiting_form
+from cometmq.broker.schedule.progress import Progress
+from cometmq.broker.stats import BrokerStats
+from cometmq.model.names import SCHEDULE_TOPIC
+from cometmq.store.delay_levels import DelayLevels
+from cometmq.store.message_store import MessageStore
+from cometmq.store.meta.delay_offsets import DelayOffsetTable
+from cometmq.store.put import NewMessage, Stored
+
+log = logging.getLogger("cometmq.broker")
+
+
+class Schedule:
+    """``start`` once, ``stop`` once; ``put`` works from the beginning, and what it took is delivered after the start.
+
+    Args:
+        restore_topic: makes sure that a topic has an entry, with so many queues at least.
+    """
+
+    def __init__(
+        self,
+        *,
+        live: LiveConfig,
+        store: MessageStore,
+        table: DelayOffsetTable,
+        stats: BrokerStats,
+        clock: Clock,
+        timers: Timers,
+        restore_topic: Callable[[str, int], None],
+    ) -> None:
+        self._live = live
+        self._store = store
+        self._table = table
+        self._stats = stats
+        self._levels = DelayLevels(live.current.store.queues.message_delay_level)
+        self._restore_topic = restore_topic
+        self.tally = stats.topic_put(SCHEDULE_TOPIC)
+        """Whoever puts a message counts it here; once it is delivered it counts for its own topic."""
+        self._delivery = Delivery(
+            store=store, levels=self._levels, clock=clock, timers=timers, put=self._deliver
+        )
+        self._progress = Progress(store=store, table=table, clock=clock)
+        self._task: asyncio.Task[None] | None = None
+
+    def put(self, message: NewMessage, level: int) -> Stored:
+        """Store a message so that it reaches its topic and queue after the delay of ``level``, 1 or more.
+
+        A level above the highest one counts as the highest. Raises as ``MessageStore.put``.
+        """
+        assert level > 0, level
+        level = min(level, self._levels.level_max)
+        stored = self._store.put(waiting_form(message, level))
+        # A level that was never awake has nothing before its first message.
+        self._delivery.wake(level, stored.queue_offset)
+        return stored
+
+    def start(self) -> None:
+        """Go on where the last run of this broker stopped, however it stopped."""
+        self.resume()
+        self._task = asyncio.create_task(self._save_again_and_again(), name="delay-offsets")
+
+    def resume(self) -> None:
+        """Deliver, without saving by the clock."""
+        self._delivery.start(self._progress.recover())
+
+    async def stop(self) -> None:
+        """Deliver nothing more and save how far it came."""
+        self._delivery.stop()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._progress.save_at_stop(self._delivery.offsets)
+
+    async def save(self) -> None:
+        """Note how far delivery has come, if there is anything new to note."""
+        await self._progress.save(self._delivery.offsets)
+
+    def encode(self) -> bytes:
+        """The offsets of all levels, as a replica asks for them."""
+        return self._table.encode(self._delivery.offsets)
+
+    def positions(self) -> dict[int, tuple[int, int]]:
+        """By level: the first message not yet delivered, and the end of the queue."""
+        return {
+            level: (offset, self._store.max_offset(SCHEDULE_TOPIC, level - 1))
+            for level, offset in self._delivery.offsets.items()
+        }
+
+    def _deliver(self, message: NewMessage) -> None:
+        self._restore_topic(message.topic, message.queue_id + 1)
+        stored = self._store.put(message)
+        tally = self._stats.topic_put(message.topic)
+        tally.count += 1
+        tally.size_bytes += stored.size_bytes
+
+    async def _save_again_and_again(self) -> None:
+        while True:
+            await asyncio.sleep(self._live.current.schedule.flush_offset_interval_ms / 1000)
+            try:
+                await self.save()
+            except Exception:
+                log.exception("delay offsets not saved")
+
+    def __repr__(self) -> str:
+        return f"<Schedule {self._delivery!r}>"

@@ -1,0 +1,256 @@
+"""Over restarts: every message that waits is delivered once, as far as the log remembers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from cometmq.model.names import SCHEDULE_TOPIC
+from cometmq.protocol import fastjson
+from cometmq.store.meta.delay_offsets import UNKNOWN, DelayOffsetTable
+from cometmq.store.put import NewMessage
+from cometmq.testing.faulty_files import Outage
+
+MakeRig = Callable[..., Any]
+PATH = "/store/config/delayOffset.json"
+GOLDEN = Path(__file__).parents[3] / "golden"
+
+
+def save(rig: Any) -> None:
+    async def main() -> None:
+        saving = asyncio.create_task(rig.schedule.save())
+        await asyncio.sleep(0)
+        rig.store.flush()
+        await saving
+
+    asyncio.run(main())
+
+
+def stop(rig: Any) -> None:
+    asyncio.run(rig.schedule.stop())
+    rig.store.close()
+
+
+def crash(rig: Any, outage: Outage = Outage.PROCESS_KILL) -> None:
+    rig.files.crash_now()
+    rig.files.restart(outage)
+    rig.open()
+
+
+def test_a_clean_stop_says_how_far_it_came_in_rocketmqs_form(rig: Any) -> None:
+    for number in range(3):
+        rig.put(b"%d" % number)
+    rig.put(b"later", level=3)
+    rig.advance(2)
+    stop(rig)
+    content = rig.files.read(PATH).decode()
+    end = rig.table.log_offset
+    assert content == ('{\n\t"offsetTable":{1:3,3:0\n\t},\n\t"logOffset":' + str(end) + "\n}")
+    rig.open()
+    rig.advance(60)
+    assert rig.delivered() == [b"0", b"1", b"2", b"later"]
+
+
+def test_messages_come_due_while_the_broker_is_down(rig: Any) -> None:
+    rig.put(b"x")
+    stop(rig)
+    rig.clock.advance(3600)
+    rig.open()
+    rig.advance(0.01)
+    assert rig.delivered() == [b"x"]
+
+
+def test_a_kill_before_the_first_save_repeats_nothing(rig: Any) -> None:
+    for number in range(5):
+        rig.put(b"%d" % number)
+    rig.advance(2)
+    rig.put(b"last")
+    crash(rig)
+    assert not rig.files.exists(PATH)
+    rig.advance(2)
+    assert rig.delivered() == [b"0", b"1", b"2", b"3", b"4", b"last"]
+
+
+def test_a_kill_after_a_save_repeats_nothing(rig: Any) -> None:
+    for level in (1, 2):
+        for number in range(3):
+            rig.put(b"%d-%d" % (level, number), level)
+    rig.advance(2)
+    save(rig)
+    assert rig.table.offsets == {1: 3, 2: 0}
+    rig.put(b"1-3")
+    rig.advance(10)
+    rig.put(b"1-4")
+    crash(rig)
+    rig.advance(10)
+    assert sorted(rig.delivered()) == [
+        b"1-0",
+        b"1-1",
+        b"1-2",
+        b"1-3",
+        b"1-4",
+        b"2-0",
+        b"2-1",
+        b"2-2",
+    ]
+
+
+def test_a_save_waits_for_the_disk(rig: Any) -> None:
+    """Otherwise a power loss could take the copies and leave the word that they were made."""
+    rig.put(b"x")
+    rig.store.flush()
+    rig.advance(2)
+
+    async def main() -> None:
+        saving = asyncio.create_task(rig.schedule.save())
+        await asyncio.sleep(0.01)
+        assert not saving.done()
+        assert not rig.files.exists(PATH)
+        rig.store.watermarks.flushed.abandon()
+        await saving
+
+    asyncio.run(main())
+    assert not rig.files.exists(PATH)
+    crash(rig, Outage.POWER_LOSS)
+    rig.advance(2)
+    assert rig.delivered() == [b"x"]
+
+
+@pytest.mark.parametrize("outage", list(Outage))
+@pytest.mark.parametrize("seed", range(8))
+def test_every_surviving_message_has_one_copy(make_rig: MakeRig, seed: int, outage: Outage) -> None:
+    chance = Random(seed)
+    rig = make_rig()
+    number = 0
+    for _ in range(12):
+        for _ in range(chance.randrange(40)):
+            number += 1
+            rig.put(b"%d" % number, chance.randrange(1, 4))
+            rig.advance(chance.choice([0, 0, 0.1, 1, 7]))
+            if chance.random() < 0.1:
+                rig.store.flush()
+            if chance.random() < 0.1:
+                save(rig)
+        if chance.random() < 0.2:
+            stop(rig)
+            rig.open()
+        else:
+            crash(rig, outage)
+    rig.advance(100)
+    waited = [r.body for level in (1, 2, 3) for r in rig.waiting(level)]
+    copies = Counter(rig.delivered())
+    assert set(copies.values()) <= {1}, "delivered twice"
+    assert set(waited) <= set(copies), "not delivered"
+    if outage is Outage.PROCESS_KILL:
+        assert len(waited) == number
+
+
+def test_a_quiet_schedule_writes_nothing(rig: Any) -> None:
+    save(rig)
+    stop(rig)
+    assert not rig.files.exists(PATH)
+
+
+def test_the_same_offsets_are_saved_again_while_messages_wait_and_the_log_grows(
+    rig: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cometmq.broker.schedule.progress.GROWTH_BYTES_MAX", 1000)
+    rig.put(b"x", level=3)
+    rig.advance(0)
+    save(rig)
+    first = rig.table.log_offset
+    save(rig)
+    assert rig.table.log_offset == first
+    for _ in range(10):
+        rig.store.put(_plain())
+    save(rig)
+    assert rig.table.log_offset > first
+    rig.advance(60)
+    save(rig)
+    last = rig.table.log_offset
+    for _ in range(10):
+        rig.store.put(_plain())
+    save(rig)
+    assert rig.table.log_offset == last, "nothing waits, so nothing would have to be looked for"
+
+
+def test_levels_that_the_settings_lost_are_still_delivered(rig: Any) -> None:
+    rig.put(b"x", level=3)
+    stop(rig)
+    rig.open(messageDelayLevel="1s")
+    rig.advance(59)
+    assert rig.delivered() == []
+    rig.advance(1)
+    assert rig.delivered() == [b"x"]
+
+
+def test_offsets_beyond_the_queue_are_corrected(rig: Any) -> None:
+    rig.put(b"x")
+    rig.advance(2)
+    stop(rig)
+    rig.files.replace(PATH, b'{"offsetTable":{1:77,2:5}}')
+    rig.open()
+    rig.put(b"y")
+    rig.advance(3)
+    assert rig.delivered() == [b"x", b"y"]
+
+
+def test_expired_messages_are_passed_over(rig: Any, caplog: pytest.LogCaptureFixture) -> None:
+    rig.put(b"gone", level=3)
+    while rig.store.max_physical < 2 * 65536:
+        rig.store.put(_plain(3000))
+    rig.put(b"there", level=3)
+    rig.store.flush()
+    rig.store.delete_expired_files()
+    rig.clock.advance(80 * 3600)
+    rig.store.maintain()
+    assert rig.store.min_physical > 0
+    rig.advance(60)
+    assert rig.delivered() == [b"there"]
+    assert "delay offset corrected level=3 from=0 to=1" in caplog.text
+
+
+class TestTheFile:
+    @pytest.mark.parametrize("version", ["4.9.7", "5.5.0"])
+    def test_java_files_are_read_and_what_is_theirs_is_kept(self, rig: Any, version: str) -> None:
+        rig.files.replace(PATH, (GOLDEN / f"config-{version}" / "delayOffset.json").read_bytes())
+        table = DelayOffsetTable("/store/config", rig.files, rig.clock)
+        table.load()
+        assert {level: table.offsets[level] for level in range(1, 5)} == {1: 3, 2: 3, 3: 5, 4: 2}
+        assert table.log_offset == UNKNOWN
+        table.saving({1: 9}, 1234)()
+        content = fastjson.loads(rig.files.read(PATH))
+        assert isinstance(content, dict)
+        version_of = content.pop("dataVersion", None)
+        assert content == {"offsetTable": {"1": 9}, "logOffset": 1234}
+        if version == "5.5.0":
+            assert (version_of["counter"], version_of["timestamp"]) == (13, rig.clock.wall_ms())
+        again = DelayOffsetTable("/store/config", rig.files, rig.clock)
+        again.load()
+        assert (again.offsets, again.log_offset) == ({1: 9}, 1234)
+
+    def test_a_replica_gets_the_offsets_alone(self, rig: Any) -> None:
+        rig.put(b"x")
+        rig.advance(1)
+        assert rig.schedule.encode() == b'{"offsetTable":{1:1}}'
+        assert rig.schedule.positions() == {1: (1, 1)}
+
+    def test_what_a_java_broker_left_is_not_searched_for_copies(self, rig: Any) -> None:
+        rig.put(b"x")
+        rig.advance(2)
+        rig.files.replace(PATH, b'{"offsetTable":{1:0}}')
+        crash(rig)
+        rig.advance(2)
+        # As RocketMQ does: its own copies cannot be told from other messages.
+        assert rig.delivered() == [b"x", b"x"]
+        assert rig.store.max_offset(SCHEDULE_TOPIC, 0) == 1
+
+
+def _plain(body_bytes: int = 100) -> NewMessage:
+    return NewMessage(topic="P", queue_id=0, body=b"p" * body_bytes, properties=b"")
