@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cometmq.base.errors import RemoteProtocolError
 from cometmq.model.batch import BatchElement, decode_batch, encode_batch
-from cometmq.model.java_hash import java_hash
+from cometmq.model.java_hash import java_hash, to_signed, unsigned_hashes
 from cometmq.model.properties import parse_properties, property_of, render_properties
 from cometmq.model.record import BadRecord, decode_record, decode_records, encode_record
 
@@ -34,6 +34,15 @@ def plain_java_hash(text: str) -> int:
 @example("\ud800")
 def test_java_hash_is_horner_s_rule(text: str) -> None:
     assert java_hash(text) == plain_java_hash(text)
+
+
+@given(st.lists(st.text(st.characters(max_codepoint=127), max_size=70) | st.text(max_size=5)))
+@example(["a" * 256, "b", ""])
+@example(["a" * 257, "b"])
+@example([f"{number:032X}" for number in range(130)])
+@example(["\x7f" * 256])
+def test_texts_hashed_together_get_the_hashes_they_get_alone(texts: list[str]) -> None:
+    assert [to_signed(bits) for bits in unsigned_hashes(texts)] == [*map(plain_java_hash, texts)]
 
 
 @given(st.dictionaries(NAME, NAME))

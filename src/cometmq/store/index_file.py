@@ -37,6 +37,9 @@ _ENTRY = struct.Struct(">iqii")
 _unpack_slot = _SLOT.unpack_from
 _pack_entry = _ENTRY.pack
 
+NewEntry = tuple[int, int, int]
+"""Key hash, physical offset and store timestamp of a record."""
+
 
 def file_bytes(slot_count: int, entry_count: int) -> int:
     return HEADER_BYTES + SLOT_BYTES * slot_count + ENTRY_BYTES * entry_count
@@ -130,19 +133,22 @@ class IndexFile:
     def is_empty(self) -> bool:
         return self.count == 1
 
-    def add(self, key_hashes: list[int], physical_offset: int, store_timestamp: int) -> None:
-        """Enter a record under its keys; the caller has made sure of ``room``."""
+    def add(self, entries: list[NewEntry]) -> None:
+        """Enter records under their keys, in the order of the log; the caller has made sure of ``room``."""
+        if not entries:
+            return
         number = self.count
-        assert number + len(key_hashes) <= self._entry_limit, self
+        assert number + len(entries) <= self._entry_limit, self
         if number == 1:
-            self.begin_ms = store_timestamp
-            self.begin_offset = physical_offset
-        seconds = (store_timestamp - self.begin_ms) // 1000
-        if not 0 <= seconds <= SECONDS_MAX:
-            seconds = 0 if seconds < 0 else SECONDS_MAX
+            _, self.begin_offset, self.begin_ms = entries[0]
+        begin_ms = self.begin_ms
         slot_count = self._slot_count
         waiting_slots = self._waiting_slots
-        for key_hash in key_hashes:
+        enter = self._waiting.append
+        for key_hash, physical_offset, store_timestamp in entries:
+            seconds = (store_timestamp - begin_ms) // 1000
+            if not 0 <= seconds <= SECONDS_MAX:
+                seconds = 0 if seconds < 0 else SECONDS_MAX
             slot = key_hash % slot_count
             previous = waiting_slots.get(slot)
             if previous is None:
@@ -150,12 +156,11 @@ class IndexFile:
                 if not 0 < previous < number:
                     previous = 0
                     self._slots_used += 1
-            self._waiting.append(_pack_entry(key_hash, physical_offset, seconds, previous))
+            enter(_pack_entry(key_hash, physical_offset, seconds, previous))
             waiting_slots[slot] = number
             number += 1
         self.count = number
-        self.end_ms = store_timestamp
-        self.end_offset = physical_offset
+        _, self.end_offset, self.end_ms = entries[-1]
 
     def write_out(self) -> None:
         """Put what waits into the file, not yet durable.

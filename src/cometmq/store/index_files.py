@@ -1,6 +1,7 @@
 """The row of index files: the way from a key to records, and from an append to the index.
 
-``message_store`` calls ``add`` for every record with keys. Files are named by the local time of their creation;
+``appender`` calls ``add`` for every record with keys. Records wait by their keys until there is a group of them: many
+keys are hashed together for a quarter of what each costs alone. Files are named by the local time of their creation;
 the newest takes entries until it is full. The index is derived from the log: after a crash ``load`` drops what the
 checkpoint does not vouch for, and the store feeds the log again from ``end_offset``.
 
@@ -17,11 +18,14 @@ from typing import Final
 
 from cometmq.base.errors import CorruptFile
 from cometmq.base.ports import Clock, Files
-from cometmq.model.java_hash import power_of_31, unsigned_hash
+from cometmq.model.java_hash import power_of_31, unsigned_hash, unsigned_hashes
 from cometmq.store.config import IndexConfig
-from cometmq.store.index_file import IndexFile, file_bytes
+from cometmq.store.index_file import IndexFile, NewEntry, file_bytes
 
 logger = logging.getLogger("cometmq.store")
+
+GROUP_KEYS: Final = 256
+"""Keys that are hashed together: 0.2 ms, in which nobody is served."""
 
 WAITING_MAX: Final = 4096
 """Entries kept in memory before they are written, about 0.5 MB."""
@@ -41,6 +45,10 @@ class IndexFiles:
         self._row: list[IndexFile] = []
         # Files made ahead for a record whose keys do not fit into the last one of the row.
         self._spare: list[IndexFile] = []
+        # Records that are not yet entries: topic, keys, physical offset, store timestamp.
+        self._pending: list[tuple[str, list[str], int, int]] = []
+        self._pending_keys = 0
+        # Entries that fit into the last file and the spare ones once all that is pending is in.
         self._room = 0
         self._resume_offset = -1
         self._resume_keys = 0
@@ -109,6 +117,7 @@ class IndexFiles:
     @property
     def ends_full(self) -> bool:
         """Whether the last file has no room left: a crash may have taken a next one, with keys of the last record."""
+        self._enter_pending()
         return bool(self._row) and self._row[-1].room <= 0
 
     @property
@@ -122,6 +131,7 @@ class IndexFiles:
 
     @property
     def file_count(self) -> int:
+        self._enter_pending()
         return len(self._row)
 
     def reserve(self, key_count: int) -> None:
@@ -130,11 +140,15 @@ class IndexFiles:
         Raises:
             DiskFull: it cannot be made sure of; nothing was entered.
         """
-        if self._row and self._row[-1].waiting >= WAITING_MAX:
+        if self._pending_keys >= GROUP_KEYS:
+            self._enter_pending()
+            if self._row[-1].waiting >= WAITING_MAX:
+                self.write_out()
+        while self._room < key_count:
             self.write_out()
-        while self._room + sum(one.room for one in self._spare) < key_count:
-            self.write_out()
-            self._spare.append(self._create())
+            spare = self._create()
+            self._spare.append(spare)
+            self._room += spare.room
 
     def add(self, topic: str, keys: list[str], physical_offset: int, store_timestamp: int) -> None:
         """Enter a record under its keys. What is already there (a log fed again) is left out.
@@ -146,24 +160,19 @@ class IndexFiles:
             keys = keys[self._resume_keys :] if physical_offset == self._resume_offset else []
         if not keys:
             return
-        if self._room < len(keys) or self._row[-1].waiting >= WAITING_MAX:
+        if self._room < len(keys) or self._pending_keys >= GROUP_KEYS:
             self.reserve(len(keys))
-        hashes = self._hashes(topic, keys)
-        while (room := self._room) < len(hashes):
-            # Java, too, splits the keys of a record over two files.
-            if room:
-                self._row[-1].add(hashes[:room], physical_offset, store_timestamp)
-                del hashes[:room]
-            self._advance()
-        self._row[-1].add(hashes, physical_offset, store_timestamp)
-        self._room = room - len(hashes)
+        self._pending.append((topic, keys, physical_offset, store_timestamp))
+        self._pending_keys += len(keys)
+        self._room -= len(keys)
 
     def query(self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int) -> list[int]:
         """Physical offsets of records that may carry the key, newest first.
 
         May, because an entry holds a hash and a second: the caller compares the record.
         """
-        (key_hash,) = self._hashes(topic, (key,))
+        self._enter_pending()
+        (key_hash,) = self._hashes([(topic, [key], 0, 0)])
         found: list[int] = []
         for index_file in reversed(self._row):
             if len(found) >= max_count:
@@ -175,6 +184,7 @@ class IndexFiles:
 
     def write_out(self) -> None:
         """Put waiting entries into their files. Raises DiskFull, and then keeps them."""
+        self._enter_pending()
         for index_file in self._row:
             if index_file.waiting:
                 index_file.write_out()
@@ -230,9 +240,11 @@ class IndexFiles:
             index_file.close()
         self._row = []
         self._spare = []
-        self._room = 0
+        self._pending = []
+        self._pending_keys = self._room = 0
 
     def _newest(self) -> IndexFile | None:
+        self._enter_pending()
         for index_file in reversed(self._row):
             if not index_file.is_empty:
                 return index_file
@@ -240,7 +252,7 @@ class IndexFiles:
 
     def _resume(self) -> None:
         """Note where the index ends: the last record, and how many of its keys are in (its last may be missing)."""
-        self._room = self._row[-1].room if self._row else 0
+        self._room = (self._row[-1].room if self._row else 0) + sum(one.room for one in self._spare)
         self._resume_offset = self.end_offset
         self._resume_keys = 0
         for index_file in reversed(self._row):
@@ -251,21 +263,45 @@ class IndexFiles:
         full = [one.end_ms for one in self._row if one.room <= 0]
         self.safe_until_ms = max(full, default=0)
 
-    def _hashes(self, topic: str, keys: Sequence[str]) -> list[int]:
+    def _enter_pending(self) -> None:
+        """Make entries of what was added. Memory only, so it cannot fail: ``reserve`` has made the files."""
+        if not self._pending:
+            return
+        pending, self._pending = self._pending, []
+        self._pending_keys = 0
+        hashes = iter(self._hashes(pending))
+        entries: list[NewEntry] = [
+            (next(hashes), physical_offset, store_timestamp)
+            for _, keys, physical_offset, store_timestamp in pending
+            for _ in keys
+        ]
+        while not self._row or self._row[-1].room < len(entries):
+            # Java, too, splits the keys of a record over two files.
+            if self._row:
+                room = self._row[-1].room
+                self._row[-1].add(entries[:room])
+                del entries[:room]
+            self._row.append(self._spare.pop(0))
+        self._row[-1].add(entries)
+
+    def _hashes(self, records: list[tuple[str, list[str], int, int]]) -> list[int]:
         """What the entries of ``topic#key`` hold: Java's ``Math.abs(hashCode)``, 0 for the value that has none."""
-        prefix = self._prefix_hashes.get(topic)
-        if prefix is None:
-            prefix = self._remember_prefix(topic)
+        key_hashes = iter(unsigned_hashes([key for _, keys, _, _ in records for key in keys]))
         powers = self._powers
         hashes: list[int] = []
-        for key in keys:
-            length = len(key)
-            if length < _POWERS_READY and key.isascii():
-                # The hash of the whole from the hashes of its parts.
-                bits = (prefix * powers[length] + unsigned_hash(key)) & 0xFFFFFFFF
-            else:
-                bits = unsigned_hash(f"{topic}#{key}")
-            hashes.append(bits if bits < 0x80000000 else -bits & 0x7FFFFFFF)
+        for topic, keys, _, _ in records:
+            prefix = self._prefix_hashes.get(topic)
+            if prefix is None:
+                prefix = self._remember_prefix(topic)
+            for key in keys:
+                bits = next(key_hashes)
+                length = len(key)
+                if length < _POWERS_READY and key.isascii():
+                    # The hash of the whole from the hashes of its parts.
+                    bits = (prefix * powers[length] + bits) & 0xFFFFFFFF
+                else:
+                    bits = unsigned_hash(f"{topic}#{key}")
+                hashes.append(bits if bits < 0x80000000 else -bits & 0x7FFFFFFF)
         return hashes
 
     def _remember_prefix(self, topic: str) -> int:
@@ -273,10 +309,6 @@ class IndexFiles:
             self._prefix_hashes.clear()
         prefix = self._prefix_hashes[topic] = unsigned_hash(topic + "#")
         return prefix
-
-    def _advance(self) -> None:
-        self._row.append(self._spare.pop(0))
-        self._room = self._row[-1].room
 
     def _create(self) -> IndexFile:
         self._files.make_directory(self._directory)
