@@ -210,6 +210,9 @@ class QueriesConfig:
         default=32,
         low=1,
         live=True,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleConfig:
     """Delayed messages; their levels are a setting of the store."""
@@ -232,9 +235,6 @@ class RepliesConfig:
         "Also store replies in the reply topic of the cluster.",
         default=True,
         live=True,
-    )
-
-
     )
 
 

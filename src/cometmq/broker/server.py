@@ -33,8 +33,8 @@ from cometmq.broker.processors.send import SendProcessor
 from cometmq.broker.queue_locks import QueueLocks
 from cometmq.broker.registration import Registration
 from cometmq.broker.request_modes import RequestModes
-from cometmq.broker.stats import BrokerStats
 from cometmq.broker.schedule.schedule import Schedule
+from cometmq.broker.stats import BrokerStats
 from cometmq.broker.table_saver import TableSaver
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.model.address import pack_host, split_address, split_addresses
@@ -44,9 +44,9 @@ from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.remoting.server import RemotingServer
 from cometmq.store.message_store import MessageStore
+from cometmq.store.meta.delay_offsets import DelayOffsetTable
 from cometmq.store.meta.groups import GroupTable
 from cometmq.store.meta.offsets import OffsetTable
-from cometmq.store.meta.delay_offsets import DelayOffsetTable
 from cometmq.store.meta.topics import TopicTable
 
 log = logging.getLogger("cometmq.broker")
@@ -74,9 +74,9 @@ class Broker:
     flow: FlowControl
     registration: Registration
     long_polling: LongPolling
+    schedule: Schedule
 
     def __init__(
-    schedule: Schedule
         self,
         config: BrokerConfig,
         *,
@@ -163,9 +163,9 @@ class Broker:
         self.topics = TopicTable(directory, self.files, self.clock)
         self.groups = GroupTable(directory, self.files, self.clock)
         self.offsets = OffsetTable(directory, self.files, self.clock)
+        self.delay_offsets = DelayOffsetTable(directory, self.files, self.clock)
         self.modes = RequestModes(directory, self.files)
         for table in (self.topics, self.groups, self.offsets, self.delay_offsets, self.modes):
-        self.delay_offsets = DelayOffsetTable(directory, self.files, self.clock)
             table.load()
         self.store.start()
 
@@ -240,18 +240,6 @@ class Broker:
         )
         stack.push_async_callback(housekeeping.stop)
         housekeeping.start()
-        pulls.register(self.dispatcher)
-        sends = SendProcessor(
-            live=self.live,
-            store=self.store,
-            store_host=self._store_host(config),
-            topics=self.topics,
-            creation=self.creation,
-            stats=self.stats,
-            flow=self.flow,
-            clock=self.clock,
-        )
-        offsets = OffsetProcessor(
         self.schedule = Schedule(
             live=self.live,
             store=self.store,
@@ -263,11 +251,23 @@ class Broker:
         )
         stack.push_async_callback(self.schedule.stop)
         self.schedule.start()
+        pulls.register(self.dispatcher)
+        sends = SendProcessor(
+            live=self.live,
+            store=self.store,
+            schedule=self.schedule,
+            store_host=self._store_host(config),
+            topics=self.topics,
+            creation=self.creation,
+            stats=self.stats,
+            flow=self.flow,
+            clock=self.clock,
+        )
+        offsets = OffsetProcessor(
             offsets=self.offsets, topics=self.topics, creation=self.creation, store=self.store
         )
         queries = QueryProcessor(self.store, self.live)
         locks = LockProcessor(self.locks)
-            schedule=self.schedule,
         for dispatcher in (self.dispatcher, self.vip_dispatcher):
             dispatcher.guards.append(self.flow.guard)
             for processor in (sends, offsets, self._client_processor, locks, queries):
