@@ -36,6 +36,7 @@ from cometmq.broker.config_slices import (
     TopicsConfig,
     is_loopback,
 )
+from cometmq.broker.filter_config import FiltersConfig
 from cometmq.broker.known_keys import ALIASES, KNOWN_KEYS
 from cometmq.remoting.config import RemotingClientConfig, RemotingServerConfig
 from cometmq.remoting.tls import TlsConfig, load_tls_config
@@ -53,6 +54,7 @@ class BrokerConfig:
     network: NetworkConfig = field(default_factory=NetworkConfig)
     topics: TopicsConfig = field(default_factory=TopicsConfig)
     consumers: ConsumersConfig = field(default_factory=ConsumersConfig)
+    filters: FiltersConfig = field(default_factory=FiltersConfig)
     polling: PollingConfig = field(default_factory=PollingConfig)
     queries: QueriesConfig = field(default_factory=QueriesConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)

@@ -144,7 +144,7 @@ class TopicsConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumersConfig:
-    """Consumer groups: offsets, notifications, where they read, expressions."""
+    """Consumer groups: offsets, notifications, where they read."""
 
     notify_ids_changed: bool = setting(
         "notifyConsumerIdsChangedEnable",
@@ -168,9 +168,6 @@ class ConsumersConfig:
     )
     slave_read: bool = setting(
         "slaveReadEnable", "Send slow readers to a slave.", default=False, live=True
-    )
-    property_filter: bool = setting(
-        "enablePropertyFilter", "Allow SQL92 subscriptions.", default=False, live=True
     )
 
 

@@ -1,51 +1,92 @@
-"""Which messages a pull wants: tag hashes that the store compares while it walks a queue.
+"""Which messages a pull wants: by tag hash while the store walks a queue, or by the properties of the records.
 
-The hash can collide; the client looks at the tag itself again.
+A tag's hash can collide; the client looks at the tag itself again. An expression's verdict is final: a message whose
+values cannot be compared is not wanted, and the queue goes on behind it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
 
-from cometmq.base.errors import UsageError
-from cometmq.model.subscription import (
-    ALL,
-    SubscriptionData,
-    build_subscription,
-    is_tag_type,
-)
-from cometmq.protocol.codes import ResponseCode
-from cometmq.protocol.refusal import Refused
+from cometmq.model.properties import parse_properties
+from cometmq.model.record import BadRecord, properties_text
+from cometmq.model.sql92.selector import Selector
+from cometmq.model.subscription import ALL, SubscriptionData
 
+SCAN_COUNT_MAX: Final = 1024
+"""Most entries of a queue that one pull looks at."""
+SCAN_MICROSECONDS: Final = 20_000
+"""About the time one pull may spend on an expression. The loop serves everybody; the client comes again at once."""
+PROPERTIES_MICROSECONDS: Final = 4
+PART_MICROSECONDS: Final = 0.25
 
-def tag_hashes(subscription: SubscriptionData) -> Collection[int] | None:
-    """The hashes of the tags a subscription names, None when it takes everything."""
-    if subscription.sub_string == ALL or subscription.class_filter_mode:
-        return None
-    return frozenset(subscription.code_set)
+Wants = Callable[[Mapping[str, str]], bool]
 
 
-def parse_wish(topic: str, expression: str | None, expression_type: str | None) -> SubscriptionData:
-    """The subscription that a pull carries itself.
+class MessageFilter:
+    """What a pull wants. Immutable.
 
-    Raises:
-        Refused: it cannot be understood, or is of a kind this broker does not filter by.
+    Args:
+        tags: hashes of the wanted tags; None takes all.
+        wants: judges by properties; None takes all.
+        scan_count: most entries of the queue to look at in one go.
     """
-    refuse_expressions(expression_type)
-    try:
-        return build_subscription(topic, expression, expression_type)
-    except UsageError:
-        raise Refused(
-            ResponseCode.SUBSCRIPTION_PARSE_FAILED,
-            "parse the consumer's subscription failed",
-            ext={},
-        ) from None
+
+    __slots__ = ("scan_count", "tags", "wants")
+
+    def __init__(
+        self,
+        tags: Collection[int] | None = None,
+        wants: Wants | None = None,
+        scan_count: int = SCAN_COUNT_MAX,
+    ) -> None:
+        self.tags = tags
+        self.wants = wants
+        self.scan_count = scan_count
+
+    @property
+    def by_record(self) -> Callable[[memoryview], bool] | None:
+        """Judges a record by its bytes; None when records need not be looked at."""
+        return None if self.wants is None else self._wants_record
+
+    @property
+    def by_properties(self) -> Callable[[bytes], bool] | None:
+        """Judges a message that has just been stored by the text of its properties."""
+        return None if self.wants is None else self._wants_text
+
+    def _wants_record(self, record: memoryview) -> bool:
+        assert self.wants is not None
+        try:
+            return self.wants(parse_properties(properties_text(record)))
+        except BadRecord:
+            return False
+
+    def _wants_text(self, properties: bytes) -> bool:
+        assert self.wants is not None
+        try:
+            return self.wants(parse_properties(properties.decode()))
+        except UnicodeDecodeError:
+            return False
 
 
-def refuse_expressions(expression_type: str | None) -> None:
-    """Raises Refused for a subscription by expression, as a broker with ``enablePropertyFilter=false`` does."""
-    if not is_tag_type(expression_type):
-        raise Refused(
-            ResponseCode.SYSTEM_ERROR,
-            f"The broker does not support consumer to filter message by {expression_type}",
-        )
+ALL_MESSAGES: Final = MessageFilter()
+
+
+def tag_filter(subscription: SubscriptionData) -> MessageFilter:
+    """The filter of a subscription by tags."""
+    if subscription.sub_string == ALL or subscription.class_filter_mode:
+        return ALL_MESSAGES
+    return MessageFilter(tags=frozenset(subscription.code_set))
+
+
+def selector_filter(selector: Selector) -> MessageFilter:
+    """The filter of an expression; the longer it is, the fewer records one pull holds against it."""
+    per_record = PROPERTIES_MICROSECONDS + PART_MICROSECONDS * selector.cost
+    scan_count = max(int(SCAN_MICROSECONDS / per_record), 1)
+    return MessageFilter(wants=selector.matches, scan_count=min(scan_count, SCAN_COUNT_MAX))
+
+
+def no_filter_text(kind: str | None) -> str:
+    """What a broker with ``enablePropertyFilter=false`` says."""
+    return f"The broker does not support consumer to filter message by {kind}"

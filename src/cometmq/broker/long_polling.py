@@ -23,9 +23,23 @@ TICK_SECONDS: Final = 0.25
 
 
 class ParkedPull:
-    """A pull and what it waits for: a message at ``offset`` or later whose tag hash is in ``tags`` (None: any)."""
+    """A pull and what it waits for: a message at ``offset`` or later.
 
-    __slots__ = ("command", "connection", "deadline_tick", "offset", "queue_id", "tags", "topic")
+    Args:
+        tags: its tag hash must be in there; None: any.
+        wants: judges the text of its properties; None: any.
+    """
+
+    __slots__ = (
+        "command",
+        "connection",
+        "deadline_tick",
+        "offset",
+        "queue_id",
+        "tags",
+        "topic",
+        "wants",
+    )
 
     def __init__(
         self,
@@ -36,6 +50,7 @@ class ParkedPull:
         queue_id: int,
         offset: int,
         tags: Container[int] | None,
+        wants: Callable[[bytes], bool] | None = None,
     ) -> None:
         self.connection = connection
         self.command = command
@@ -43,6 +58,7 @@ class ParkedPull:
         self.queue_id = queue_id
         self.offset = offset
         self.tags = tags
+        self.wants = wants
         self.deadline_tick = 0
 
     def __repr__(self) -> str:
@@ -114,7 +130,9 @@ class LongPolling:
         woken = [
             pull
             for pull in waiting
-            if max_offset > pull.offset and (pull.tags is None or tags_code in pull.tags)
+            if max_offset > pull.offset
+            and (pull.tags is None or tags_code in pull.tags)
+            and (pull.wants is None or pull.wants(properties))
         ]
         for pull in woken:
             self._take(pull)

@@ -18,6 +18,7 @@ from cometmq.base.system import SystemClock, SystemFiles
 from cometmq.broker.client_registry import ClientRegistry
 from cometmq.broker.cluster_view import ClusterView
 from cometmq.broker.config import BrokerConfig
+from cometmq.broker.consumer_filters import ConsumerFilters
 from cometmq.broker.consumer_notifier import ConsumerNotifier
 from cometmq.broker.flow_control import FlowControl
 from cometmq.broker.housekeeping import Housekeeping
@@ -38,6 +39,7 @@ from cometmq.broker.stats import BrokerStats
 from cometmq.broker.table_saver import TableSaver
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.model.address import pack_host, split_address, split_addresses
+from cometmq.model.bloom import bloom_filter
 from cometmq.model.topic import TopicConfig
 from cometmq.remoting.client import RemotingClient
 from cometmq.remoting.connection import Connection
@@ -167,6 +169,11 @@ class Broker:
         self.modes = RequestModes(directory, self.files)
         for table in (self.topics, self.groups, self.offsets, self.delay_offsets, self.modes):
             table.load()
+        bloom = bloom_filter(
+            config.filters.bloom_expected_count, config.filters.bloom_error_percent
+        )
+        self.filters = ConsumerFilters(directory, self.files, self.clock, bloom)
+        self.filters.load()
         self.store.start()
 
     def _build_parts(self) -> None:
@@ -209,7 +216,7 @@ class Broker:
         self.creation.create_lost_entries(
             {topic: max(self.store.queue_ids(topic)) + 1 for topic in self.store.topics()}
         )
-        self._saver = TableSaver((self.topics, self.groups))
+        self._saver = TableSaver((self.topics, self.groups, self.filters))
         stack.push_async_callback(self._saver.stop)
         self._saver.start()
         pulls = PullProcessor(
@@ -219,6 +226,7 @@ class Broker:
             offsets=self.offsets,
             creation=self.creation,
             clients=self.clients,
+            filters=self.filters,
             stats=self.stats,
             clock=self.clock,
             scheduler=asyncio.get_running_loop(),
@@ -226,7 +234,11 @@ class Broker:
         self.long_polling = pulls.long_polling
         self.store.arrivals.append(self.long_polling.arrived)
         self._client_processor = ClientProcessor(
-            clients=self.clients, notifier=self.notifier, creation=self.creation
+            live=self.live,
+            clients=self.clients,
+            filters=self.filters,
+            notifier=self.notifier,
+            creation=self.creation,
         )
         housekeeping = Housekeeping(
             live=self.live,
@@ -367,8 +379,6 @@ def _warn(config: BrokerConfig) -> None:
         )
     if not config.network.name_servers:
         log.warning("no name server is configured: clients will not find this broker")
-    if config.consumers.property_filter:
-        log.warning("enablePropertyFilter has no effect: SQL92 subscriptions are refused")
 
 
 def _schedule(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:

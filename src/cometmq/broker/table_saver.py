@@ -1,4 +1,4 @@
-"""Writes the tables of topics and groups when they change, off the event loop.
+"""Writes the tables of topics, groups and filters when they change, off the event loop.
 
 A change is on disk a few milliseconds later. Whoever must not answer before that waits for ``saved``; one write covers
 every change made before it began, so a thousand topics created at once cost a handful of writes and not a thousand.
@@ -8,21 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
 
 from cometmq.base.errors import DiskFull
-from cometmq.store.meta.config_table import ConfigTable
 
 log = logging.getLogger("cometmq.broker")
 
 RETRY_SECONDS: Final = 1.0
 
 
+class SavedTable(Protocol):
+    on_change: Callable[[], None] | None
+    """To be called after each change."""
+
+    def unsaved(self) -> Callable[[], None] | None:
+        """Renders the table and returns the disk part of a save, for a worker thread; None when nothing changed."""
+        ...
+
+
 class TableSaver:
     """Owns the saving of its tables between ``start`` and ``stop``."""
 
-    def __init__(self, tables: Sequence[ConfigTable[Any]]) -> None:
+    def __init__(self, tables: Sequence[SavedTable]) -> None:
         self._tables = tables
         self._changed = asyncio.Event()
         self._waiting: list[asyncio.Future[None]] = []

@@ -283,6 +283,30 @@ def decode_record(
     return Record(*read_record(buffer, position, check_crc))
 
 
+def properties_text(record: bytes | memoryview) -> str:
+    """The property text of one whole record; body and topic are stepped over.
+
+    Raises:
+        BadRecord: the lengths in it do not fit, or the text is not UTF-8.
+    """
+    try:
+        (sys_flag,) = _INT.unpack_from(record, SYS_FLAG_AT)
+        at = BORN_HOST_AT + 8 + 8 + 8 + 12
+        at += 12 * (sys_flag & _V6_HOST).bit_count()
+        (body_bytes,) = _INT.unpack_from(record, at)
+        at += 4 + body_bytes
+        topic_head = 2 if peek(record, 0)[1] == MAGIC_V2 else 1
+        at += topic_head + int.from_bytes(record[at : at + topic_head], "big")
+        end = at + 2 + int.from_bytes(record[at : at + 2], "big")
+        if body_bytes < 0 or end != len(record):
+            raise BadRecord(f"parts of {end} bytes in a record of {len(record)}")
+        return str(record[at + 2 : end], "utf-8")
+    except struct.error as error:
+        raise BadRecord(f"cut off after {len(record)} bytes") from error
+    except UnicodeDecodeError as error:
+        raise BadRecord(f"properties are not UTF-8: {error}") from error
+
+
 def decode_records(buffer: bytes | memoryview, *, check_crc: bool = True) -> list[Record]:
     """The records of a pull reply, one behind the other."""
     records: list[Record] = []

@@ -196,14 +196,18 @@ class MessageStore:
         max_bytes: int = UNLIMITED,
         tags: TagFilter | None = None,
         record: RecordFilter | None = None,
+        scan_max: int = UNLIMITED,
     ) -> GetResult:
         """Records of a queue from ``offset`` on, as many as the limits allow; see ``GetStatus`` for the rest.
 
         Args:
             tags: keeps an entry by its tags code.
             record: keeps a record by its bytes; asked after ``tags``.
+            scan_max: most entries to look at.
         """
-        return self._reader.get(topic, queue_id, offset, max_count, max_bytes, tags, record)
+        return self._reader.get(
+            topic, queue_id, offset, max_count, max_bytes, tags, record, scan_max
+        )
 
     def min_offset(self, topic: str, queue_id: int) -> int:
         """The first offset whose record is still there; 0 for an unknown queue."""

@@ -57,6 +57,7 @@ class Reader:
         max_bytes: int,
         tags: TagFilter | None,
         record: RecordFilter | None,
+        scan_max: int,
     ) -> GetResult:
         queue = self._queues.get(topic, queue_id)
         if queue is None:
@@ -72,7 +73,7 @@ class Reader:
             return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, offset, min_offset, max_offset)
         if offset > max_offset:
             return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, max_offset, min_offset, max_offset)
-        scan_count = max(SCAN_BYTES_MIN // ENTRY_BYTES, max_count)
+        scan_count = min(max(SCAN_BYTES_MIN // ENTRY_BYTES, max_count), scan_max)
         if tags is None and record is None:
             # Every entry will do, so no more of them are read than can be returned.
             config = self._config

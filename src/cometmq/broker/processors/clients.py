@@ -6,10 +6,14 @@ from __future__ import annotations
 import logging
 
 from cometmq.broker.client_registry import GROUPS_PER_CONNECTION_MAX, ClientRegistry
+from cometmq.broker.consumer_filters import ConsumerFilters
 from cometmq.broker.consumer_notifier import ConsumerNotifier
-from cometmq.broker.filters import refuse_expressions
+from cometmq.broker.filters import no_filter_text
+from cometmq.broker.live_config import LiveConfig
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.model.names import group_fault
+from cometmq.model.sql92.errors import BadExpression
+from cometmq.model.subscription import SQL92, is_tag_type
 from cometmq.protocol.bodies.heartbeat import (
     CheckClientConfigBody,
     ConsumerData,
@@ -30,8 +34,16 @@ log = logging.getLogger("cometmq.broker")
 
 class ClientProcessor:
     def __init__(
-        self, *, clients: ClientRegistry, notifier: ConsumerNotifier, creation: TopicCreation
+        self,
+        *,
+        live: LiveConfig,
+        clients: ClientRegistry,
+        filters: ConsumerFilters,
+        notifier: ConsumerNotifier,
+        creation: TopicCreation,
     ) -> None:
+        self._live = live
+        self._filters = filters
         self._clients = clients
         self._notifier = notifier
         self._creation = creation
@@ -65,7 +77,7 @@ class ClientProcessor:
             header.consumer_group, connection
         ):
             log.info("consumer left group=%s client=%s", header.consumer_group, header.client_id)
-            self._notifier.notify(header.consumer_group)
+            self._left(header.consumer_group)
         return command.reply(ext={})
 
     def list_consumers(self, connection: Connection, command: Command) -> Command:
@@ -80,14 +92,28 @@ class ClientProcessor:
     def check_config(self, connection: Connection, command: Command) -> Command:
         if command.body:
             wish = CheckClientConfigBody.decode(command.body).subscription_data
-            refuse_expressions(wish.expression_type)
+            if not is_tag_type(wish.expression_type):
+                self._check_expression(wish.expression_type, wish.sub_string)
         return command.reply()
+
+    def _check_expression(self, kind: str, text: str) -> None:
+        if not self._live.current.filters.property_filter:
+            raise Refused(ResponseCode.SYSTEM_ERROR, no_filter_text(kind))
+        if kind != SQL92:
+            raise Refused(
+                ResponseCode.SUBSCRIPTION_PARSE_FAILED,
+                f"expected type TAG or {SQL92}, found {kind!r}",
+            )
+        try:
+            self._filters.compile(text)
+        except BadExpression as error:
+            raise Refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from None
 
     def closed(self, connection: Connection) -> None:
         """Whoever used a closed connection is gone; the other members of its groups share its queues."""
         for group in self._clients.forget(connection):
             log.info("consumer gone group=%s peer=%s", group, connection.peer)
-            self._notifier.notify(group)
+            self._left(group)
 
     def expire(self, silent_seconds: float) -> None:
         """Close connections of clients that stopped sending heartbeats."""
@@ -95,6 +121,11 @@ class ClientProcessor:
             log.warning("client silent peer=%s limit_s=%g", connection.peer, silent_seconds)
             connection.close(f"no heartbeat for {silent_seconds:g} s")
             self.closed(connection)
+
+    def _left(self, group: str) -> None:
+        if self._clients.consumer_group(group) is None:
+            self._filters.retire(group)
+        self._notifier.notify(group)
 
     def _check(self, connection: Connection, beat: HeartbeatData) -> None:
         """Raises Refused before anything of the heartbeat has been taken in."""
@@ -127,6 +158,7 @@ class ClientProcessor:
             consume_from_where=consumer.consume_from_where,
             subscriptions=consumer.subscription_data_set,
         )
+        self._filters.register(group, consumer.subscription_data_set)
         if is_new:
             log.info(
                 "consumer group changed group=%s client=%s peer=%s",

@@ -6,14 +6,14 @@ Stored bytes are shipped as they are, straight out of the log's mapping. A pull 
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Final
 
-from cometmq.base.errors import StoreError
+from cometmq.base.errors import StoreError, UsageError
 from cometmq.base.ports import Clock
 from cometmq.broker.client_registry import ClientRegistry
 from cometmq.broker.config import BrokerConfig
-from cometmq.broker.filters import parse_wish, refuse_expressions, tag_hashes
+from cometmq.broker.consumer_filters import ConsumerFilters
+from cometmq.broker.filters import SCAN_COUNT_MAX, MessageFilter, no_filter_text, tag_filter
 from cometmq.broker.live_config import LiveConfig
 from cometmq.broker.long_polling import LongPolling, ParkedPull, Scheduler
 from cometmq.broker.stats import BrokerStats
@@ -21,7 +21,8 @@ from cometmq.broker.topic_creation import TopicCreation
 from cometmq.model.consumption import MessageModel
 from cometmq.model.flags import PullFlag, is_readable
 from cometmq.model.group import SubscriptionGroupConfig
-from cometmq.model.subscription import SubscriptionData
+from cometmq.model.names import RETRY_PREFIX
+from cometmq.model.subscription import SQL92, SubscriptionData, build_subscription, is_tag_type
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import FLAG_RESPONSE, Body, Command
 from cometmq.protocol.fields import decode_fields
@@ -38,9 +39,6 @@ _COMMIT: Final = int(PullFlag.COMMIT_OFFSET)
 _SUSPEND: Final = int(PullFlag.SUSPEND)
 _SUBSCRIPTION: Final = int(PullFlag.SUBSCRIPTION)
 _LITE: Final = int(PullFlag.LITE_PULL)
-
-COUNT_MAX: Final = 1024
-"""Bounds how far one pull looks through a queue; what it ships is bounded by the store's own limits."""
 
 SUSPEND_SECONDS_MAX: Final = 600.0
 """Longest time a pull is held, whatever it asks for."""
@@ -69,6 +67,7 @@ class PullProcessor:
         offsets: OffsetTable,
         creation: TopicCreation,
         clients: ClientRegistry,
+        filters: ConsumerFilters,
         stats: BrokerStats,
         clock: Clock,
         scheduler: Scheduler,
@@ -78,6 +77,7 @@ class PullProcessor:
         self._offsets = offsets
         self._creation = creation
         self._clients = clients
+        self._filters = filters
         self._stats = stats
         self._monotonic = clock.monotonic
         self.long_polling = LongPolling(
@@ -95,9 +95,8 @@ class PullProcessor:
 
     def pull(self, connection: Connection, command: Command) -> Command | None:
         header = decode_fields(PullMessageHeader, command.ext)
-        group, wish = self._admit(connection, header)
-        tags = tag_hashes(wish)
-        found = self._read(header, tags)
+        group, wanted = self._admit(connection, header)
+        found = self._read(header, wanted)
         if header.sys_flag & _COMMIT and not self._is_slave and header.commit_offset >= 0:
             self._offsets.commit(
                 header.consumer_group, header.topic, header.queue_id, header.commit_offset
@@ -107,7 +106,7 @@ class PullProcessor:
             and _code(found, header) == ResponseCode.PULL_NOT_FOUND
             # Data is missing in the middle of the queue: no append will ever wake that one.
             and found.status is not GetStatus.OFFSET_FOUND_NULL
-            and self._park(connection, command, header, tags)
+            and self._park(connection, command, header, wanted)
         ):
             return None
         return self._reply(command, header, group, found)
@@ -117,16 +116,16 @@ class PullProcessor:
         connection, command = parked.connection, parked.command
         try:
             header = decode_fields(PullMessageHeader, command.ext)
-            group, wish = self._admit(connection, header)
-            reply = self._reply(command, header, group, self._read(header, tag_hashes(wish)))
+            group, wanted = self._admit(connection, header)
+            reply = self._reply(command, header, group, self._read(header, wanted))
         except Refused as refusal:
             reply = command.reply(refusal.code, refusal.remark, ext=refusal.ext)
         connection.send(reply)
 
     def _admit(
         self, connection: Connection, header: PullMessageHeader
-    ) -> tuple[SubscriptionGroupConfig, SubscriptionData]:
-        """The checks of a pull in RocketMQ's order. Raises Refused."""
+    ) -> tuple[SubscriptionGroupConfig, MessageFilter]:
+        """The checks of a pull in RocketMQ's order, and what it wants. Raises Refused."""
         if not self._is_readable:
             raise _refused(ResponseCode.NO_PERMISSION, "the broker pulling message is forbidden")
         if header.sys_flag & _LITE and not self._is_lite_pull:
@@ -162,8 +161,53 @@ class PullProcessor:
                 f"topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[{connection.peer}]",
             )
         if header.sys_flag & _SUBSCRIPTION:
-            return group, parse_wish(header.topic, header.subscription, header.expression_type)
-        return group, self._registered_wish(header, group)
+            wanted = self._carried_filter(header)
+        else:
+            wanted = self._registered_filter(header, group)
+        if self._is_retry_filtered and header.topic.startswith(RETRY_PREFIX):
+            wanted = self._filters.retry_filter(header.topic.removeprefix(RETRY_PREFIX))
+        return group, wanted
+
+    def _carried_filter(self, header: PullMessageHeader) -> MessageFilter:
+        """The filter that a pull brings itself."""
+        kind, text = header.expression_type, header.subscription
+        try:
+            if is_tag_type(kind):
+                return tag_filter(build_subscription(header.topic, text))
+            self._refuse_expression(kind)
+            if kind != SQL92:
+                raise UsageError(f"expected type TAG or {SQL92}, found {kind!r}")
+            return self._filters.compile(text or "")
+        except UsageError as error:
+            raise _refused(
+                ResponseCode.SUBSCRIPTION_PARSE_FAILED,
+                f"parse the consumer's subscription failed: {error}",
+            ) from None
+
+    def _registered_filter(
+        self, header: PullMessageHeader, group: SubscriptionGroupConfig
+    ) -> MessageFilter:
+        wish = self._registered_wish(header, group)
+        if is_tag_type(wish.expression_type):
+            return tag_filter(wish)
+        known = self._filters.get(header.topic, header.consumer_group)
+        wanted = self._filters.filter_of(header.topic, header.consumer_group)
+        if known is None or wanted is None:
+            raise _refused(
+                ResponseCode.FILTER_DATA_NOT_EXIST,
+                "The broker's consumer filter data is not exist!Your expression may be wrong!",
+            )
+        if known.client_version < wish.sub_version:
+            raise _refused(
+                ResponseCode.FILTER_DATA_NOT_LATEST,
+                "the consumer's consumer filter data not latest",
+            )
+        self._refuse_expression(wish.expression_type)
+        return wanted
+
+    def _refuse_expression(self, kind: str | None) -> None:
+        if not self._is_property_filter:
+            raise Refused(ResponseCode.SYSTEM_ERROR, no_filter_text(kind))
 
     def _registered_wish(
         self, header: PullMessageHeader, group: SubscriptionGroupConfig
@@ -191,19 +235,20 @@ class PullProcessor:
             raise _refused(
                 ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest"
             )
-        refuse_expressions(wish.expression_type)
         return wish
 
-    def _read(self, header: PullMessageHeader, tags: Collection[int] | None) -> GetResult:
+    def _read(self, header: PullMessageHeader, wanted: MessageFilter) -> GetResult:
         started = self._monotonic()
         try:
             found = self._store.get(
                 header.topic,
                 header.queue_id,
                 header.queue_offset,
-                min(max(header.max_msg_nums, 1), COUNT_MAX),
+                min(max(header.max_msg_nums, 1), SCAN_COUNT_MAX),
                 max_bytes=header.max_msg_bytes or UNLIMITED,
-                tags=None if tags is None else tags.__contains__,
+                tags=None if wanted.tags is None else wanted.tags.__contains__,
+                record=wanted.by_record,
+                scan_max=wanted.scan_count,
             )
         except StoreError as error:
             raise _refused(
@@ -219,7 +264,7 @@ class PullProcessor:
         connection: Connection,
         command: Command,
         header: PullMessageHeader,
-        tags: Collection[int] | None,
+        wanted: MessageFilter,
     ) -> bool:
         if self._is_long_polling:
             seconds = min(max(header.suspend_timeout_millis, 0) / 1000, SUSPEND_SECONDS_MAX)
@@ -231,7 +276,8 @@ class PullProcessor:
             topic=header.topic,
             queue_id=header.queue_id,
             offset=header.queue_offset,
-            tags=tags,
+            tags=wanted.tags,
+            wants=wanted.by_properties,
         )
         return self.long_polling.park(parked, seconds)
 
@@ -280,6 +326,8 @@ class PullProcessor:
 
     def _apply(self, config: BrokerConfig) -> None:
         self._is_readable = is_readable(config.topics.permission)
+        self._is_property_filter = config.filters.property_filter
+        self._is_retry_filtered = config.filters.retry_too
         self._is_lite_pull = config.polling.lite_pull
         self._is_long_polling = config.polling.long_polling
         self._short_polling_seconds = config.polling.short_polling_ms / 1000

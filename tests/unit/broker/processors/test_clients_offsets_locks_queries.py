@@ -111,15 +111,6 @@ class TestLeaving:
         assert (reply.code, reply.remark) == (1, "no consumer for this group, CG")
 
 
-def test_a_filter_we_do_not_have_is_refused_when_a_client_asks(rig: Any) -> None:
-    def check(kind: str) -> Any:
-        wish = {"topic": "T", "subString": "a > 1", "expressionType": kind}
-        return rig.ask(46, None, {"clientId": "one", "group": "CG", "subscriptionData": wish})
-
-    assert check("TAG").code == 0
-    assert check("SQL92").code == 1
-
-
 class TestOffsets:
     def commit(self, rig: Any, offset: int, **fields: str) -> Any:
         ext = {"consumerGroup": "CG", "topic": "T", "queueId": "0", "commitOffset": str(offset)}

@@ -133,9 +133,6 @@ class TestRefusals:
     def test_expressions(self, rig: Any) -> None:
         rig.topics.put(TopicConfig(topic_name="T"))
         assert self.refused(rig.pull(subscription="||"))[0] == 23
-        assert rig.pull(subscription="a > 1", expressionType="SQL92").remark == (
-            "The broker does not support consumer to filter message by SQL92"
-        )
 
     def test_of_what_heartbeats_say(self, rig: Any) -> None:
         rig.topics.put(TopicConfig(topic_name="T"))

@@ -1,0 +1,38 @@
+"""RocketMQ's Bloom filter over consumer groups: which bits stand for a group's filter of a topic."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from cometmq.model.murmur3 import murmur3_x64_128
+
+
+@dataclass(frozen=True, slots=True)
+class BloomFilter:
+    """``bit_count`` bits, of which ``hash_count`` stand for one text."""
+
+    hash_count: int
+    bit_count: int
+
+    def positions(self, text: str) -> list[int]:
+        """The bits of a text, in the order of their hashes; the same bit may come twice."""
+        first, _ = murmur3_x64_128(text.encode())
+        low, high = _int32(first), _int32(first >> 32)
+        positions = []
+        for number in range(1, self.hash_count + 1):
+            combined = _int32(low + number * high)
+            positions.append((~combined if combined < 0 else combined) % self.bit_count)
+        return positions
+
+
+def bloom_filter(expected_count: int, error_percent: int) -> BloomFilter:
+    """The filter for so many texts with at most that share of false hits; its size is a whole number of bytes."""
+    error = error_percent / 100
+    bits = math.ceil(expected_count * math.log2(1 / error) * math.log2(math.e))
+    return BloomFilter(math.ceil(math.log2(1 / error)), -(-bits // 8) * 8)
+
+
+def _int32(value: int) -> int:
+    value &= 0xFFFFFFFF
+    return value - (1 << 32) if value & 0x80000000 else value
