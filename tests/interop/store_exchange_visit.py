@@ -53,6 +53,7 @@ class Visit:
         self._reader = self._consumers[GROUPS[0]]
 
     async def __aenter__(self) -> Self:
+        await self._producer.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -1,89 +1,102 @@
-"""Sends messages: choose a queue, pack the request, read the answer, try another broker where that is safe."""
+"""Sends messages and waits for brokers to have stored them. ``sender`` carries the sends out."""
 
 from __future__ import annotations
 
+import asyncio
+import ipaddress
 import os
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Collection, Iterable, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
-from cometmq.base.errors import CallTimedOut, CometError, UsageError
+import msgspec
+
+from cometmq.base.errors import CallTimedOut, CometError, TooManyInFlight, UsageError
 from cometmq.base.ports import Clock
 from cometmq.client.aio.instance import ClientInstance
 from cometmq.client.aio.local_month import month_of
-from cometmq.client.config import ClientConfig
-from cometmq.client.core.prepare import property_text
-from cometmq.client.core.publish_queues import publish_queues
-from cometmq.client.core.queue_selector import RoundRobin
-from cometmq.client.errors import NoRoute
-from cometmq.model.batch import BatchElement, encode_batch
-from cometmq.model.compression import compress
+from cometmq.client.aio.publish_routes import PublishRoutes
+from cometmq.client.aio.queries import Queries
+from cometmq.client.aio.request_reply import PendingRequests, wait_for_reply
+from cometmq.client.aio.send_hooks import SendHook
+from cometmq.client.aio.sender import Sender
+from cometmq.client.core.batch_splitter import split_batch, travels_alone
+from cometmq.client.core.prepare import Envelope, SendRequest, pack_body, prepare, prepare_batch
+from cometmq.client.core.queue_selector import Selector, checked, hash_index
+from cometmq.client.core.send_result import SendResult, SendStatus
+from cometmq.client.core.send_retry import SendMode
+from cometmq.client.core.topic_queues import TopicQueues
+from cometmq.client.errors import ClientClosed
+from cometmq.client.producer_config import COMPRESSIONS, ProducerConfig
 from cometmq.model.message import Message
 from cometmq.model.message_queue import MessageQueue
-from cometmq.model.names import AUTO_CREATE_TOPIC, check_group, check_topic
-from cometmq.model.properties import WAIT, render_properties
+from cometmq.model.names import check_group
+from cometmq.model.properties import CORRELATION_ID, REPLY_TO_CLIENT, TTL
+from cometmq.model.received_message import ReceivedMessage
 from cometmq.model.unique_key import UniqueKeys
-from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
-from cometmq.protocol.fields import decode_fields, encode_fields
-from cometmq.protocol.headers.send import SendMessageHeaderV2, SendMessageReply
-from cometmq.protocol.reply_errors import error_for
 
-BODY_BYTES_MAX = 4 * 1024 * 1024
-COMPRESS_FROM_BYTES = 4096
-ATTEMPTS_MAX = 3
+__all__ = ["PartlySent", "Producer", "SendResult", "SendStatus"]
 
+THREAD_FROM_BYTES: Final = 256 * 1024
+"""Larger bodies are compressed beside the event loop, which they would stop for milliseconds."""
 
-class SendStatus(StrEnum):
-    """All four mean stored; the last three say which promise was not confirmed in time."""
-
-    SEND_OK = "SEND_OK"
-    FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
-    FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
-    SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
+_FORBIDDEN_GROUP: Final = "DEFAULT_PRODUCER"
 
 
-_STORED = {
-    ResponseCode.SUCCESS: SendStatus.SEND_OK,
-    ResponseCode.FLUSH_DISK_TIMEOUT: SendStatus.FLUSH_DISK_TIMEOUT,
-    ResponseCode.FLUSH_SLAVE_TIMEOUT: SendStatus.FLUSH_SLAVE_TIMEOUT,
-    ResponseCode.SLAVE_NOT_AVAILABLE: SendStatus.SLAVE_NOT_AVAILABLE,
-}
+class PartlySent(CometError):
+    """``send_all`` stopped at a batch that could not be sent; ``__cause__`` tells why.
+
+    Attributes:
+        results: of the batches before it, which are stored.
+        unsent: its messages, which may or may not be stored, and all after them, which are not.
+    """
+
+    def __init__(self, results: list[SendResult], unsent: list[Message]) -> None:
+        super().__init__(f"{len(unsent)} messages were not sent after {len(results)} batches")
+        self.results = results
+        self.unsent = unsent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SendResult:
-    """Where a message lies. Of a batch: ``queue_offset`` of the first, ids joined by commas."""
+class Producer(Queries):
+    """``async with Producer("orders", name_servers="127.0.0.1:9876") as producer: await producer.send(message)``.
 
-    status: SendStatus
-    message_id: str
-    offset_id: str
-    queue: MessageQueue
-    queue_offset: int
-
-
-class Producer:
-    """``async with Producer("orders", name_servers="127.0.0.1:9876") as producer: await producer.send(message)``."""
+    Args:
+        group: who sends. Producers of one group do the same job; brokers ask any of them about transactions.
+        name_servers: overrides those of ``config``.
+    """
 
     def __init__(
-        self, group: str, *, name_servers: str | Sequence[str], clock: Clock | None = None
+        self,
+        group: str,
+        *,
+        name_servers: str | Sequence[str] | None = None,
+        config: ProducerConfig | None = None,
+        clock: Clock | None = None,
     ) -> None:
         check_group(group)
-        self._group = group
-        self._instance = ClientInstance(ClientConfig().with_name_servers(name_servers), clock=clock)
-        self._selector = RoundRobin(random.randrange(1 << 16))
-        self._keys = UniqueKeys(
-            address=bytes((127, 0, 0, 1)),
-            process_id=os.getpid(),
-            # Tells the producers of one process apart, as Java's class loader hash does.
-            instance_hash=random.getrandbits(32),
-            month_of=month_of,
-        )
+        if group == _FORBIDDEN_GROUP:
+            raise UsageError(f"{group} is the name of nobody's group; choose another")
+        self.group = group
+        self._config = config or ProducerConfig()
+        self._client_config = self._config.client.with_name_servers(name_servers)
+        self._clock = clock
+        self._send_seconds = self._config.send_timeout_ms / 1000
+        self._compress_from_bytes = self._config.compress_from_bytes
+        self._compression = COMPRESSIONS[self._config.compression]
+        self._bytes_max = self._config.message_bytes_max
+        self._background: dict[asyncio.Task[SendResult], int] = {}
+        self._background_bytes = 0
+        self._send_hooks: list[SendHook] = []
+        self._running: _Running | None = None
+
+    def __repr__(self) -> str:
+        state = "running" if self._running is not None else "not running"
+        return f"<Producer {self.group!r} {state} background={len(self._background)}>"
 
     async def __aenter__(self) -> Self:
+        await self.start()
         return self
 
     async def __aexit__(
@@ -94,159 +107,389 @@ class Producer:
     ) -> None:
         await self.close()
 
-    async def close(self) -> None:
-        await self._instance.release()
+    async def start(self) -> None:
+        """Join the instance of this client id. Nothing happens when it runs already.
 
-    async def queues(self, topic: str) -> list[MessageQueue]:
+        Raises:
+            GroupInUse: a producer of the group runs with the same client id.
+        """
+        if self._running is not None:
+            return
+        instance = ClientInstance.acquire(self._client_config, clock=self._clock)
+        running = _Running(self, instance, self._config, self._send_hooks)
+        try:
+            instance.add_producer(running.role)
+            await instance.start()
+        except BaseException:
+            instance.remove_producer(running.role)
+            await instance.release()
+            raise
+        self._running = running
+
+    async def close(self) -> None:
+        """Let sends in the background end, which takes at most their time limit, and leave the instance."""
+        if self._background:
+            await asyncio.wait(self._background, timeout=self._send_seconds)
+            for task in list(self._background):
+                task.cancel()
+        running, self._running = self._running, None
+        if running is None:
+            return
+        running.requests.close()
+        running.instance.remove_producer(running.role)
+        await running.instance.release()
+
+    async def fetch_publish_queues(self, topic: str) -> list[MessageQueue]:
         """The queues the topic can be sent to.
 
         Raises:
             NoRoute: none.
         """
-        queues = publish_queues(topic, await self._instance.publish_route(topic))
-        if not queues:
-            raise NoRoute(f"topic {topic!r} has no writable queue on any master")
-        return queues
+        return list((await self._run().routes.find(topic)).queues)
 
     async def send(
-        self, message: Message, *, queue: MessageQueue | None = None, timeout: float = 3.0
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        sharding_key: str | None = None,
+        timeout: float | None = None,
     ) -> SendResult:
         """Send and wait until the broker has stored the message.
 
         Args:
-            queue: this queue and no other; the send is then tried once.
+            queue: this queue and no other.
+            selector: chooses the queue from all that the topic has; see ``client.core.queue_selector``.
+            sharding_key: chooses the queue by its hash; instead of the message's own.
             timeout: seconds for the whole call, all attempts together.
+
+        With a queue, selector or sharding key the send is tried once: another queue would break the order.
 
         Raises:
             UsageError: the message can never be sent as it is.
             CometError: not confirmed; ``retryable`` says whether the same send may be tried again.
         """
-        request, message_id = self._single(message)
-        return await self._send(message.topic, request, [message_id], queue, timeout)
+        return await self._send(message, queue, selector, sharding_key, timeout, SendMode.WAITING)
+
+    def send_soon(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        sharding_key: str | None = None,
+        timeout: float | None = None,
+    ) -> asyncio.Future[SendResult]:
+        """Start a send and return at once; the future has what ``send`` would return or raise.
+
+        Only network errors are tried again, as in RocketMQ's asynchronous send. The message must not be changed
+        until the future is done.
+
+        Raises:
+            TooManyInFlight: the bound on such sends, or on their bytes, is reached; wait for some futures first.
+        """
+        self._run()
+        config, body_bytes = self._config, len(message.body)
+        if len(self._background) >= config.in_flight_max or (
+            self._background and self._background_bytes + body_bytes > config.in_flight_bytes_max
+        ):
+            raise TooManyInFlight(
+                f"{len(self._background)} sends with {self._background_bytes} bytes are under way, "
+                "which is the bound"
+            )
+        task = asyncio.get_running_loop().create_task(
+            self._send(message, queue, selector, sharding_key, timeout, SendMode.BACKGROUND)
+        )
+        self._background[task] = body_bytes
+        self._background_bytes += body_bytes
+        task.add_done_callback(self._background_done)
+        return task
+
+    async def send_oneway(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        sharding_key: str | None = None,
+    ) -> None:
+        """Send without waiting for an answer: fast, and nobody learns of a failure behind the network's door."""
+        running = self._run()
+        now = running.monotonic()
+        topic = running.routes.known(message.topic, now) or await self._find(
+            running, message.topic, now + self._send_seconds
+        )
+        message = _with_key(message, sharding_key)
+        request = self._prepare(running, topic, message)
+        if len(message.body) >= self._compress_from_bytes:
+            await self._compress(request)
+        target = _given(topic, message, queue, selector)
+        await running.sender.send_oneway(topic, request, (message,), target)
 
     async def send_batch(
         self,
         messages: Sequence[Message],
         *,
         queue: MessageQueue | None = None,
-        timeout: float = 3.0,
+        timeout: float | None = None,
     ) -> SendResult:
         """Several messages of one topic in one request: stored together, in order, in one queue."""
+        running = self._run()
+        now = running.monotonic()
+        deadline = now + (self._send_seconds if timeout is None else timeout)
         if not messages:
             raise UsageError("a batch needs at least one message")
-        topics = {message.topic for message in messages}
-        if len(topics) > 1:
-            raise UsageError(f"a batch goes to one topic, not to {sorted(topics)}")
-        ids: list[str] = []
-        elements: list[BatchElement] = []
-        for message in messages:
-            text, message_id = self._properties(message)
-            ids.append(message_id)
-            elements.append(BatchElement(message.flag, message.body, text.encode()))
-        header = self._header(messages[0].topic, 0, 0, render_properties({WAIT: "true"}))
-        header.batch = True
-        body = encode_batch(elements)
-        if len(body) > BODY_BYTES_MAX:
-            raise UsageError(f"batch of {len(body)} bytes, at most {BODY_BYTES_MAX}; split it")
-        request = _Request(RequestCode.SEND_BATCH_MESSAGE, header, body)
-        return await self._send(messages[0].topic, request, ids, queue, timeout)
+        name = messages[0].topic
+        topic = running.routes.known(name, now) or await self._find(running, name, deadline)
+        request = prepare_batch(
+            running.envelope,
+            topic.wire_topic,
+            messages,
+            next_id=running.keys.next,
+            born_ms=running.wall_ms(),
+            body_bytes_max=self._bytes_max,
+        )
+        target = None if queue is None else _checked_queue(topic, queue)
+        return await running.sender.send(
+            topic, request, messages, target, SendMode.WAITING, deadline
+        )
 
-    async def send_oneway(self, message: Message, *, queue: MessageQueue | None = None) -> None:
-        """Send without waiting for an answer: fast, and nobody learns of a failure."""
-        request, _ = self._single(message)
-        target = queue or self._selector.select(await self.queues(message.topic))
-        await self._instance.oneway(await self._instance.find_broker(target), request.to(target))
+    async def send_all(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> list[SendResult]:
+        """Any number of messages, in order, cut into batches that brokers take; one result per batch.
+
+        Args:
+            timeout: seconds for each batch.
+
+        Raises:
+            UsageError: one of the messages can never be sent; nothing was sent.
+            PartlySent: a batch failed; the error has what was stored before, and the rest.
+        """
+        batches = list(
+            split_batch(messages, bytes_max=self._bytes_max, count_max=self._config.batch_count_max)
+        )
+        results: list[SendResult] = []
+        for number, batch in enumerate(batches):
+            try:
+                if len(batch) == 1 and travels_alone(batch[0]):
+                    results.append(await self.send(batch[0], timeout=timeout))
+                else:
+                    results.append(await self.send_batch(batch, timeout=timeout))
+            except CometError as error:
+                unsent = [message for rest in batches[number:] for message in rest]
+                raise PartlySent(results, unsent) from error
+        return results
+
+    async def request(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        timeout: float | None = None,
+    ) -> ReceivedMessage:
+        """Send a question and return its answer, which a consumer makes with ``reply_to``.
+
+        Args:
+            timeout: seconds for the whole call, the answer included.
+
+        Raises:
+            RequestTimedOut: the question was stored, but no answer came in time.
+            TooManyInFlight: the bound on such requests is reached.
+            CometError: the question was not sent; see ``send``.
+        """
+        running = self._run()
+        seconds = self._send_seconds if timeout is None else timeout
+        deadline = running.monotonic() + seconds
+        topic = running.routes.known(message.topic, running.monotonic())
+        if topic is None:
+            topic = await self._find(running, message.topic, deadline)
+            # The broker that gets the reply must know this client, or it cannot pass it on.
+            await running.instance.heartbeat()
+        correlation_id, future = running.requests.add()
+        try:
+            question = msgspec.structs.replace(
+                message,
+                internal_properties={
+                    **message.internal_properties,
+                    CORRELATION_ID: correlation_id,
+                    REPLY_TO_CLIENT: running.instance.client_id,
+                    TTL: str(int(seconds * 1000)),
+                },
+            )
+            left = deadline - running.monotonic()
+            await self._send(question, queue, selector, None, left, SendMode.BACKGROUND)
+            left = deadline - running.monotonic()
+            return await wait_for_reply(future, left, message.topic, seconds)
+        finally:
+            running.requests.forget(correlation_id)
+
+    def _for_queries(self) -> ClientInstance:
+        return self._run().instance
+
+    def _run(self) -> _Running:
+        if self._running is None:
+            raise ClientClosed(
+                f"producer {self.group!r} does not run; use it inside of `async with`, or call start()"
+            )
+        return self._running
 
     async def _send(
         self,
-        topic: str,
-        request: _Request,
-        ids: list[str],
+        message: Message,
         queue: MessageQueue | None,
-        timeout: float,
+        selector: Selector | None,
+        sharding_key: str | None,
+        timeout: float | None,
+        mode: SendMode,
     ) -> SendResult:
-        deadline = self._instance.clock.monotonic() + timeout
-        failed_broker: str | None = None
-        for attempt in range(1, ATTEMPTS_MAX + 1):
-            remaining = deadline - self._instance.clock.monotonic()
-            if remaining <= 0:
-                raise CallTimedOut(f"no broker took the message within {timeout} s", sent=True)
-            target = queue or self._selector.select(await self.queues(topic), failed_broker)
-            try:
-                return await self._send_once(target, request, ids, remaining)
-            except CometError as error:
-                if error.route_is_stale:
-                    self._instance.forget_route(topic)
-                if queue is not None or not error.retryable or attempt == ATTEMPTS_MAX:
-                    raise
-                failed_broker = target.broker_name
-        raise AssertionError("the last attempt returns or raises")
+        running = self._run()
+        now = running.monotonic()
+        deadline = now + (self._send_seconds if timeout is None else timeout)
+        topic = running.routes.known(message.topic, now) or await self._find(
+            running, message.topic, deadline
+        )
+        if sharding_key is not None:
+            message = _with_key(message, sharding_key)
+        request = self._prepare(running, topic, message)
+        if len(message.body) >= self._compress_from_bytes:
+            await self._compress(request)
+        if queue is not None or selector is not None or message.sharding_key is not None:
+            queue = _given(topic, message, queue, selector)
+        return await running.sender.send(topic, request, (message,), queue, mode, deadline)
 
-    async def _send_once(
-        self, target: MessageQueue, request: _Request, ids: list[str], timeout: float
-    ) -> SendResult:
-        address = await self._instance.find_broker(target)
-        reply = await self._instance.call(address, request.to(target), timeout)
-        status = _STORED.get(reply.code)  # type: ignore[call-overload]
-        if status is None:
-            raise error_for(reply, address)
-        stored = decode_fields(SendMessageReply, reply.ext)
-        return SendResult(
-            status=status,
-            message_id=",".join(ids),
-            offset_id=stored.msg_id,
-            queue=target,
-            queue_offset=stored.queue_offset,
+    def _prepare(self, running: _Running, topic: TopicQueues, message: Message) -> SendRequest:
+        now_ms = running.wall_ms()
+        return prepare(
+            running.envelope,
+            topic.wire_topic,
+            message,
+            message_id=running.keys.next(now_ms),
+            born_ms=now_ms,
+            body_bytes_max=self._bytes_max,
         )
 
-    def _single(self, message: Message) -> tuple[_Request, str]:
-        text, message_id = self._properties(message)
-        body, sys_flag = message.body, 0
-        if len(body) >= COMPRESS_FROM_BYTES:
-            packed, bits = compress(body)
-            # Random or already packed data grows; then the plain body is the better one.
-            if len(packed) < len(body):
-                body, sys_flag = packed, bits
-        header = self._header(message.topic, message.flag, sys_flag, text)
-        return _Request(RequestCode.SEND_MESSAGE_V2, header, body), message_id
+    async def _compress(self, request: SendRequest) -> None:
+        if len(request.body) < THREAD_FROM_BYTES:
+            pack_body(request, self._compression)
+        else:
+            await asyncio.to_thread(pack_body, request, self._compression)
 
-    def _properties(self, message: Message) -> tuple[str, str]:
-        check_topic(message.topic)
-        if not message.body:
-            raise UsageError(f"message to {message.topic!r} has an empty body")
-        if len(message.body) > BODY_BYTES_MAX:
-            raise UsageError(f"body of {len(message.body)} bytes, at most {BODY_BYTES_MAX}")
-        message_id = self._keys.next(self._instance.clock.wall_ms())
-        return property_text(message, message_id), message_id
+    async def _find(self, running: _Running, topic: str, deadline: float) -> TopicQueues:
+        try:
+            async with asyncio.timeout(max(deadline - running.monotonic(), 0)):
+                return await running.routes.find(topic)
+        except TimeoutError:
+            raise CallTimedOut(f"no route of topic {topic!r} in time", sent=False) from None
 
-    def _header(self, topic: str, flag: int, sys_flag: int, properties: str) -> SendMessageHeaderV2:
-        return SendMessageHeaderV2(
-            producer_group=self._group,
-            topic=topic,
-            default_topic=AUTO_CREATE_TOPIC,
-            default_topic_queue_nums=4,
-            queue_id=0,
-            sys_flag=sys_flag,
-            born_timestamp=self._instance.clock.wall_ms(),
-            flag=flag,
-            properties=properties,
-            reconsume_times=0,
-            unit_mode=False,
-            batch=False,
+    def _background_done(self, task: asyncio.Task[SendResult]) -> None:
+        self._background_bytes -= self._background.pop(task)
+
+    async def _check_transaction(self, address: str, request: Command) -> None:
+        """Request 39: what became of a half message? Only a ``TransactionProducer`` knows."""
+        raise UsageError(f"group {self.group!r} has a producer that sends no transactions")
+
+
+class _Running:
+    """What a producer has between start and close."""
+
+    __slots__ = (
+        "envelope",
+        "instance",
+        "keys",
+        "monotonic",
+        "requests",
+        "role",
+        "routes",
+        "sender",
+        "wall_ms",
+    )
+
+    def __init__(
+        self,
+        producer: Producer,
+        instance: ClientInstance,
+        config: ProducerConfig,
+        hooks: Sequence[SendHook],
+    ) -> None:
+        self.instance = instance
+        self.monotonic = instance.clock.monotonic
+        self.wall_ms = instance.clock.wall_ms
+        self.routes = PublishRoutes(
+            instance,
+            create_topic_key=config.create_topic_key,
+            create_queue_count=config.default_topic_queue_count,
         )
+        wire_group = instance.wrap_group(producer.group)
+        self.envelope = Envelope(
+            group=wire_group,
+            default_topic=config.create_topic_key,
+            default_topic_queue_nums=config.default_topic_queue_count,
+            unit_mode=config.client.is_unit_mode,
+        )
+        self.sender = Sender(producer.group, instance, self.routes, config, hooks)
+        self.requests = PendingRequests(config.requests_max)
+        self.keys = UniqueKeys(
+            address=_own_address(instance.client_id),
+            process_id=os.getpid(),
+            # Tells the producers of one process apart, as Java's class loader hash does.
+            instance_hash=random.getrandbits(32),
+            month_of=month_of,
+        )
+        self.role = _Role(wire_group, producer, self)
 
 
-class _Request:
-    """A send that is ready but for its queue."""
+class _Role:
+    """The producer as its instance sees it."""
 
-    __slots__ = ("_body", "_code", "_header")
+    def __init__(self, wire_group: str, producer: Producer, running: _Running) -> None:
+        self.group = wire_group
+        self._producer = producer
+        self._running = running
 
-    def __init__(self, code: RequestCode, header: SendMessageHeaderV2, body: bytes) -> None:
-        self._code = code
-        self._header = header
-        self._body = body
+    def topics(self) -> Collection[str]:
+        return self._running.routes.wire_topics()
 
-    def to(self, queue: MessageQueue) -> Command:
-        self._header.queue_id = queue.queue_id
-        self._header.broker_name = queue.broker_name
-        return Command(self._code, encode_fields(self._header), self._body)
+    async def check_transaction(self, address: str, request: Command) -> None:
+        await self._producer._check_transaction(address, request)
+
+    def reply_arrived(self, request: Command) -> None:
+        self._running.requests.arrived(request)
+
+
+def _own_address(client_id: str) -> bytes:
+    """The address that a client id begins with; that of the loopback when it is a name."""
+    try:
+        return ipaddress.ip_address(client_id.partition("@")[0].partition("%")[0]).packed
+    except ValueError:
+        return bytes((127, 0, 0, 1))
+
+
+def _with_key(message: Message, sharding_key: str | None) -> Message:
+    if sharding_key is None:
+        return message
+    return msgspec.structs.replace(message, sharding_key=sharding_key)
+
+
+def _given(
+    topic: TopicQueues,
+    message: Message,
+    queue: MessageQueue | None,
+    selector: Selector | None,
+) -> MessageQueue | None:
+    """The queue that the caller wants, or None when any will do."""
+    if queue is not None:
+        return _checked_queue(topic, queue)
+    if selector is not None:
+        return checked(selector(topic.queues, message), topic.queues)
+    if message.sharding_key is not None:
+        return topic.queues[hash_index(message.sharding_key, len(topic.queues))]
+    return None
+
+
+def _checked_queue(topic: TopicQueues, queue: MessageQueue) -> MessageQueue:
+    if queue.topic != topic.topic:
+        raise UsageError(f"a message to {topic.topic!r} cannot go to {queue}")
+    return queue

@@ -8,8 +8,10 @@ from cometmq.model.message_queue import MessageQueue
 from cometmq.model.route import TopicRoute
 
 
-def publish_queues(topic: str, route: TopicRoute) -> list[MessageQueue]:
-    """Writable queues of brokers that have a master, in RocketMQ's order.
+def publish_queues(
+    topic: str, route: TopicRoute, queue_count_max: int | None = None
+) -> list[MessageQueue]:
+    """Writable queues of brokers that have a master, in RocketMQ's order; at most so many per broker.
 
     An order-topic config (``brokerA:4;brokerB:2``) fixes the queues whatever the brokers say, so that a key keeps its
     queue while a broker is away.
@@ -27,7 +29,11 @@ def publish_queues(topic: str, route: TopicRoute) -> list[MessageQueue]:
         MessageQueue(broker_name=data.broker_name, queue_id=queue_id, topic=topic)
         for data in sorted(route.queue_datas, key=lambda data: data.broker_name)
         if is_writable(data.perm) and data.broker_name in masters
-        for queue_id in range(data.write_queue_nums)
+        for queue_id in range(
+            data.write_queue_nums
+            if queue_count_max is None
+            else min(data.write_queue_nums, queue_count_max)
+        )
     ]
 
 
