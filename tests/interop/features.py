@@ -48,6 +48,7 @@ class Feature:
 
 
 NO_CALL = "the client has no call for it"
+NOT_TRIED = "no scenario yet"
 
 INTRO = (
     "Each cell is one or more scenarios that compare content, order and counts; JSON and ROCKETMQ are two encodings "
@@ -111,6 +112,19 @@ FEATURES = (
     ),
     Feature(
         "tag filter", java=("push-tag-filter",), go=("push-tag-filter",), node=("push-tag-filter",)
+    ),
+    Feature(
+        "SQL92 filter",
+        java=(
+            "expression-push",
+            "expression-change",
+            "expression-pull",
+            "expression-long-polling",
+            "expression-lite-pull",
+            "expression-refused",
+        ),
+        go=NOT_TRIED,
+        node=NO_CALL,
     ),
     Feature(
         "two consumers share queues and take over",

@@ -165,6 +165,7 @@ class ServerPair:
                 "storePathRootDir": self.store,
                 "storePathCommitLog": self.store / "commitlog",
                 "autoCreateTopicEnable": "true",
+                "enablePropertyFilter": "true",
                 **shared,
                 **(broker_settings or {}),
             },

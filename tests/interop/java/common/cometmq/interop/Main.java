@@ -15,6 +15,7 @@ import java.util.Map;
  * Main before-restart NAME_SERVER PREFIX             leaves work behind; prints "waiting", reads a line, goes on
  * Main after-restart  NAME_SERVER PREFIX             finds the work left behind
  * Main guarded        NAME_SERVER PREFIX [NAME...]   the same and {@link Beginnings}, which says what broker it needs
+ * Main expressions    NAME_SERVER PREFIX [NAME...]   subscriptions by SQL92 expressions
  * </pre>
  */
 public final class Main {
@@ -36,6 +37,7 @@ public final class Main {
             case "before-restart" -> Restart.before(OUT);
             case "after-restart" -> Restart.after();
             case "guarded" -> guarded();
+            case "expressions" -> Expressions.all();
             default -> usage();
         };
         if (arguments.length > 3) {
@@ -83,7 +85,7 @@ public final class Main {
     }
 
     private static Map<String, Scenario> usage() {
-        System.err.println("usage: Main scenarios|before-restart|after-restart|guarded NAME_SERVER PREFIX [NAME...]");
+        System.err.println("usage: Main scenarios|before-restart|after-restart|guarded|expressions NAME_SERVER PREFIX [NAME...]");
         System.exit(2);
         throw new IllegalStateException("unreachable");
     }
