@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from http.client import HTTPConnection, HTTPException
 from typing import Final
 
-from cometmq.base.errors import UsageError
 from cometmq.client.core.name_server_choice import SERVICE_PORT, parse_service_answer
 from cometmq.client.errors import AddressServiceFailed
 from cometmq.model.address import split_address
@@ -24,38 +24,42 @@ async def fetch_name_servers(service: str, path: str, timeout: float) -> list[st
     where = f"http://{service}{path}"
     try:
         host, port = split_address(service if ":" in service else f"{service}:{SERVICE_PORT}")
-        connection = HTTPConnection(host, port, timeout=timeout)
+        request = _Get(host, port, path, timeout)
         async with asyncio.timeout(timeout):
             try:
-                text = await asyncio.to_thread(_get, connection, path)
+                text = await asyncio.to_thread(request.run)
             finally:
-                # Ends the thread, too, when time is over: its own limit is for each single read.
-                _hang_up(connection)
+                request.hang_up()
         return parse_service_answer(text)
     except TimeoutError:
         raise AddressServiceFailed(f"{where} did not answer within {timeout:g} s") from None
-    except (OSError, HTTPException, UsageError, ValueError) as error:
+    except (OSError, HTTPException, ValueError) as error:
         raise AddressServiceFailed(f"{where}: {error}") from error
 
 
-def _get(connection: HTTPConnection, path: str) -> str:
-    try:
-        connection.request("GET", path, headers={"Accept": "text/plain", "Connection": "close"})
-        answer = connection.getresponse()
-        if answer.status != 200:
-            raise HTTPException(f"status {answer.status} where 200 was expected")
-        content = answer.read(ANSWER_BYTES_MAX + 1)
+class _Get:
+    """One request, run in a thread of its own. ``hang_up`` ends it from outside: its own limit is per read."""
+
+    def __init__(self, host: str, port: int, path: str, timeout: float) -> None:
+        self._connection = HTTPConnection(host, port, timeout=timeout)
+        self._path = path
+        self._socket: socket.socket | None = None
+
+    def run(self) -> str:
+        with contextlib.closing(self._connection):
+            self._connection.connect()
+            self._socket = self._connection.sock
+            self._connection.request("GET", self._path, headers={"Accept": "text/plain"})
+            with self._connection.getresponse() as answer:
+                if answer.status != 200:
+                    raise HTTPException(f"status {answer.status} where 200 was expected")
+                content = answer.read(ANSWER_BYTES_MAX + 1)
         if len(content) > ANSWER_BYTES_MAX:
             raise HTTPException(f"an answer of more than {ANSWER_BYTES_MAX} bytes")
         return content.decode()
-    finally:
-        connection.close()
 
-
-def _hang_up(connection: HTTPConnection) -> None:
-    if connection.sock is not None:
-        try:
-            connection.sock.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            # Closed meanwhile, which is as good.
-            pass
+    def hang_up(self) -> None:
+        if self._socket is not None:
+            # Closed already when all went well.
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
