@@ -23,7 +23,7 @@ async def _read_topic(name_servers: str, topic: str, tags: str = "*") -> list[Re
         for queue in await consumer.queues(topic):
             offset, end = await consumer.min_offset(queue), await consumer.max_offset(queue)
             while offset < end:
-                result = await consumer.pull(queue, offset, tags=tags)
+                result = await consumer.pull(queue, offset, tags)
                 messages += result.messages
                 offset = result.next_offset
     return messages
@@ -117,7 +117,7 @@ def test_a_waiting_pull_is_answered_by_the_next_message() -> None:
         ):
             first = await producer.send(Message(topic="T", body=b"first", tags="other"))
             waiting = asyncio.create_task(
-                consumer.pull(first.queue, first.queue_offset + 1, tags="mine", wait_seconds=20)
+                consumer.pull(first.queue, first.queue_offset + 1, "mine", wait_seconds=20)
             )
             await asyncio.sleep(0.1)
             await producer.send(Message(topic="T", body=b"no", tags="other"), queue=first.queue)

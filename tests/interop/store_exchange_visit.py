@@ -54,6 +54,8 @@ class Visit:
 
     async def __aenter__(self) -> Self:
         await self._producer.start()
+        for consumer in self._consumers.values():
+            await consumer.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:

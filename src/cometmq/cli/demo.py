@@ -139,7 +139,7 @@ async def _wait_for_one(name_server: str) -> None:
     ):
         queue = (await consumer.queues(TOPIC))[0]
         end = await consumer.max_offset(queue)
-        waiting = asyncio.create_task(consumer.pull(queue, end, tags="late", wait_seconds=10.0))
+        waiting = asyncio.create_task(consumer.pull(queue, end, "late", wait_seconds=10.0))
         await asyncio.sleep(0.2)
         started = time.perf_counter()
         late = Message(topic=TOPIC, body=b"one more", tags="late")
@@ -165,7 +165,7 @@ async def _read_all(consumer: PullConsumer, tags: str = "*") -> list[ReceivedMes
         messages: list[ReceivedMessage] = []
         offset, end = await consumer.min_offset(queue), await consumer.max_offset(queue)
         while offset < end:
-            result = await consumer.pull(queue, offset, tags=tags)
+            result = await consumer.pull(queue, offset, tags)
             messages += result.messages
             offset = result.next_offset
         return messages

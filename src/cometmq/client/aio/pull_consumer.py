@@ -1,77 +1,64 @@
-"""Reads queues at offsets of the caller's choice, and keeps the group's positions at the broker."""
+"""The classic pull consumer: reads queues at offsets of the caller's choice, and keeps the group's positions.
+
+``pull_schedule`` calls a function of the user's for each queue; ``lite_pull_consumer`` does all of this by itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
 from cometmq.base.errors import UsageError
+from cometmq.base.ports import Clock
+from cometmq.client.aio.group_offsets import GroupOffsets
 from cometmq.client.aio.instance import ClientInstance
-from cometmq.client.config import ClientConfig
-from cometmq.client.core.publish_queues import subscribe_queues
-from cometmq.model.flags import PullFlag
-from cometmq.model.message import ReceivedMessage
-from cometmq.model.message_id import parse_offset_id
+from cometmq.client.aio.pull_call import PullCalls, PullResult, PullStatus
+from cometmq.client.aio.pull_role import Positions, PullRole
+from cometmq.client.aio.queries import Queries, readable_queues, unwrap_queue, wrap_queue
+from cometmq.client.aio.queue_balance import QueueBalance
+from cometmq.client.core.expression import Expression, subscription_to
+from cometmq.client.core.rebalance import find_strategy
+from cometmq.client.errors import ClientClosed
+from cometmq.client.pull_config import PullConsumerConfig
+from cometmq.model.consumption import ConsumeFromWhere, MessageModel
 from cometmq.model.message_queue import MessageQueue
-from cometmq.model.names import check_group, check_topic
-from cometmq.model.record import decode_record, decode_records
-from cometmq.model.subscription import TAG, build_subscription
-from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.command import Command
-from cometmq.protocol.fields import Header, decode_fields, encode_fields
-from cometmq.protocol.headers.offsets import (
-    GetMaxOffsetHeader,
-    GetMinOffsetHeader,
-    OffsetReply,
-    QueryConsumerOffsetHeader,
-    SearchOffsetHeader,
-    UpdateConsumerOffsetHeader,
-)
-from cometmq.protocol.headers.pull import PullMessageHeader, PullMessageReply
-from cometmq.protocol.headers.query import QueryMessageHeader, ViewMessageHeader
-from cometmq.protocol.reply_errors import error_for
+from cometmq.model.names import check_group
+from cometmq.model.subscription import build_subscription
 
-CALL_SECONDS = 3.0
+__all__ = ["PullConsumer", "PullResult", "PullStatus", "QueueListener"]
+
+logger = logging.getLogger("cometmq.client")
+
+QueueListener = Callable[[str, list[MessageQueue], list[MessageQueue]], Awaitable[None] | None]
+"""Called with a topic, all of its queues and this consumer's when either list changed; a def or an async def."""
 
 
-class PullStatus(StrEnum):
-    FOUND = "FOUND"
-    NO_NEW_MSG = "NO_NEW_MSG"
-    NO_MATCHED_MSG = "NO_MATCHED_MSG"
-    OFFSET_ILLEGAL = "OFFSET_ILLEGAL"
-
-
-_STATUS: dict[int, PullStatus] = {
-    ResponseCode.SUCCESS: PullStatus.FOUND,
-    ResponseCode.PULL_NOT_FOUND: PullStatus.NO_NEW_MSG,
-    ResponseCode.PULL_RETRY_IMMEDIATELY: PullStatus.NO_MATCHED_MSG,
-    ResponseCode.PULL_OFFSET_MOVED: PullStatus.OFFSET_ILLEGAL,
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PullResult:
-    """``next_offset`` is where to go on, whatever the status."""
-
-    status: PullStatus
-    messages: list[ReceivedMessage]
-    next_offset: int
-    min_offset: int
-    max_offset: int
-
-
-class PullConsumer:
+class PullConsumer(Queries):
     """``async with PullConsumer("group", name_servers=...) as consumer: await consumer.pull(queue, offset)``."""
 
-    def __init__(self, group: str, *, name_servers: str | Sequence[str]) -> None:
+    def __init__(
+        self,
+        group: str,
+        *,
+        name_servers: str | Sequence[str] | None = None,
+        config: PullConsumerConfig | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Raises UsageError for what is no group name or no address."""
         check_group(group)
+        config = config or PullConsumerConfig()
+        self._config = replace(config, client=config.client.with_name_servers(name_servers))
         self._group = group
-        self._instance = ClientInstance(ClientConfig().with_name_servers(name_servers))
+        self._clock = clock
+        self._running: _Running | None = None
+        self._listeners: dict[str, QueueListener] = {}
 
     async def __aenter__(self) -> Self:
+        await self.start()
         return self
 
     async def __aexit__(
@@ -82,163 +69,194 @@ class PullConsumer:
     ) -> None:
         await self.close()
 
+    async def start(self) -> None:
+        """Connect, and tell brokers of this consumer. Nothing happens when it runs already.
+
+        Raises:
+            GroupInUse: a consumer of the group runs with the same client id.
+            CorruptFile: the positions of a broadcasting consumer cannot be read.
+        """
+        if self._running is not None:
+            return
+        config = self._config
+        instance = ClientInstance.acquire(
+            config.client, clock=self._clock, has_stable_id=config.is_broadcast
+        )
+        running = _Running(instance, self._group, config, self._shared)
+        try:
+            await instance.start()
+            await running.start()
+        except BaseException:
+            await running.stop()
+            raise
+        self._running = running
+        for topic in self._listeners:
+            running.watch(topic)
+
     async def close(self) -> None:
-        await self._instance.release()
+        """Leave the group and close connections that nobody else uses. A second call does nothing."""
+        running, self._running = self._running, None
+        if running is not None:
+            await running.stop()
 
     async def queues(self, topic: str) -> list[MessageQueue]:
-        """All readable queues of a topic, sorted."""
-        check_topic(topic)
-        return subscribe_queues(topic, await self._instance.route(topic))
+        """All readable queues of a topic, sorted. Raises NoRoute."""
+        return await readable_queues(self._for_queries(), topic)
+
+    async def queues_in_balance(self, topic: str) -> list[MessageQueue]:
+        """This consumer's share of a topic's queues, as the group shares them out at this moment.
+
+        It takes part in the sharing from the first call of this, or of ``on_queues_changed``, with the topic.
+        """
+        running = self._ready()
+        running.watch(topic)
+        await running.balance.announce()
+        _, mine = await running.balance.share(running.instance.wrap_topic(topic))
+        return [unwrap_queue(running.instance, queue) for queue in mine]
+
+    def on_queues_changed(self, topic: str, listener: QueueListener) -> None:
+        """Take part in sharing out a topic's queues; ``listener`` hears of every change, the first share included."""
+        if topic in self._listeners:
+            raise UsageError(f"topic {topic!r} has a listener already")
+        self._listeners[topic] = listener
+        if self._running is not None:
+            self._running.watch(topic)
 
     async def pull(
         self,
         queue: MessageQueue,
         offset: int,
+        expression: Expression = "*",
         *,
-        tags: str = "*",
         count_max: int = 32,
         wait_seconds: float = 0.0,
     ) -> PullResult:
         """Up to ``count_max`` messages from ``offset`` on.
 
         Args:
-            tags: ``*``, or tags joined by ``||``.
+            expression: ``*``, tags joined by ``||``, or a condition: ``Sql("a > 5")``.
             wait_seconds: when nothing is there, let the broker hold the call so long for a first message.
+
+        Raises:
+            UsageError: an argument that no broker would take.
+            BrokerReplyError: the broker refused.
+            RemotingError: the call failed on its way.
         """
-        subscription = build_subscription(queue.topic, tags)
-        sys_flag = PullFlag.SUBSCRIPTION | (PullFlag.SUSPEND if wait_seconds > 0 else 0)
-        header = PullMessageHeader(
-            consumer_group=self._group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            queue_offset=offset,
-            max_msg_nums=count_max,
-            sys_flag=int(sys_flag),
-            commit_offset=0,
-            suspend_timeout_millis=int(wait_seconds * 1000),
-            subscription=subscription.sub_string,
-            sub_version=0,
-            expression_type=TAG,
-        )
-        # A held pull may be answered up to one sweep (5 s) after its time by RocketMQ's own broker.
-        reply, address = await self._call(
-            queue, RequestCode.PULL_MESSAGE, header, CALL_SECONDS + wait_seconds + 5.0
-        )
-        status = _STATUS.get(reply.code)
-        if status is None:
-            raise error_for(reply, address)
-        position = decode_fields(PullMessageReply, reply.ext)
-        messages = [
-            ReceivedMessage.from_record(record, queue.broker_name)
-            for record in decode_records(reply.body)
-        ]
-        # The broker compares hashes; two tags may share one.
-        if subscription.tags_set:
-            wanted = set(subscription.tags_set)
-            messages = [message for message in messages if message.tags in wanted]
-        return PullResult(
-            status=status,
-            messages=messages,
-            next_offset=position.next_begin_offset,
-            min_offset=position.min_offset,
-            max_offset=position.max_offset,
+        running = self._ready()
+        config = self._config
+        suspend_seconds_max = config.suspend_ms_max / 1000
+        if not 0 <= wait_seconds <= suspend_seconds_max:
+            raise UsageError(
+                f"wait_seconds must be 0 to {suspend_seconds_max:g}, not {wait_seconds}"
+            )
+        if offset < 0 or count_max < 1:
+            raise UsageError(f"cannot pull {count_max} messages from offset {offset} of {queue}")
+        wish = subscription_to(queue.topic, expression, version=running.instance.clock.wall_ms())
+        timeout_ms = config.suspended_timeout_ms if wait_seconds > 0 else config.pull_timeout_ms
+        return await running.calls.pull(
+            wrap_queue(running.instance, queue),
+            offset,
+            wish,
+            count_max=count_max,
+            wait_seconds=wait_seconds,
+            timeout=timeout_ms / 1000,
         )
 
     async def commit(self, queue: MessageQueue, offset: int) -> None:
-        """Everything below ``offset`` is done for this group."""
-        if offset < 0:
-            raise UsageError(f"cannot commit offset {offset} of {queue}")
-        header = UpdateConsumerOffsetHeader(
-            consumer_group=self._group,
-            topic=queue.topic,
-            queue_id=queue.queue_id,
-            commit_offset=offset,
-        )
-        reply, address = await self._call(queue, RequestCode.UPDATE_CONSUMER_OFFSET, header)
-        if reply.code != ResponseCode.SUCCESS:
-            raise error_for(reply, address)
+        """Everything below ``offset`` is done for this group; a broadcasting consumer: for this client."""
+        running = self._ready()
+        await running.offsets.commit(wrap_queue(running.instance, queue), offset)
 
     async def committed(self, queue: MessageQueue) -> int | None:
-        """The group's position, or None when it has none."""
-        header = QueryConsumerOffsetHeader(
-            consumer_group=self._group, topic=queue.topic, queue_id=queue.queue_id
-        )
-        reply, address = await self._call(queue, RequestCode.QUERY_CONSUMER_OFFSET, header)
-        if reply.code == ResponseCode.QUERY_NOT_FOUND:
-            return None
-        return _offset(reply, address)
+        """The position that was committed, or None when there is none."""
+        running = self._ready()
+        return await running.offsets.read(wrap_queue(running.instance, queue))
 
-    async def min_offset(self, queue: MessageQueue) -> int:
-        header = GetMinOffsetHeader(topic=queue.topic, queue_id=queue.queue_id)
-        return _offset(*await self._call(queue, RequestCode.GET_MIN_OFFSET, header))
+    def _for_queries(self) -> ClientInstance:
+        return self._ready().instance
 
-    async def max_offset(self, queue: MessageQueue) -> int:
-        header = GetMaxOffsetHeader(topic=queue.topic, queue_id=queue.queue_id)
-        return _offset(*await self._call(queue, RequestCode.GET_MAX_OFFSET, header))
-
-    async def offset_by_time(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """The first offset stored at or after a time."""
-        header = SearchOffsetHeader(
-            topic=queue.topic, queue_id=queue.queue_id, timestamp=timestamp_ms
-        )
-        return _offset(*await self._call(queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header))
-
-    async def view(self, offset_id: str) -> ReceivedMessage:
-        """The message with an offset id, from the broker that the id names."""
-        wanted = parse_offset_id(offset_id)
-        header = ViewMessageHeader(offset=wanted.physical_offset)
-        request = Command(RequestCode.VIEW_MESSAGE_BY_ID, encode_fields(header))
-        reply = await self._instance.call(wanted.address, request, CALL_SECONDS)
-        if reply.code != ResponseCode.SUCCESS:
-            raise error_for(reply, wanted.address)
-        return ReceivedMessage.from_record(decode_record(reply.body), broker_name="")
-
-    async def query(
-        self,
-        topic: str,
-        key: str,
-        *,
-        count_max: int = 32,
-        begin_ms: int = 0,
-        end_ms: int = 2**63 - 1,
-    ) -> list[ReceivedMessage]:
-        """Messages of a topic that carry a key, from all of its brokers."""
-        found: list[ReceivedMessage] = []
-        one_per_broker = {queue.broker_name: queue for queue in await self.queues(topic)}
-        header = QueryMessageHeader(
-            topic=topic, key=key, max_num=count_max, begin_timestamp=begin_ms, end_timestamp=end_ms
-        )
-        for broker_name, queue in one_per_broker.items():
-            reply, address = await self._call(queue, RequestCode.QUERY_MESSAGE, header)
-            if reply.code == ResponseCode.QUERY_NOT_FOUND:
-                continue
-            if reply.code != ResponseCode.SUCCESS:
-                raise error_for(reply, address)
-            messages = (
-                ReceivedMessage.from_record(record, broker_name)
-                for record in decode_records(reply.body)
+    def _ready(self) -> _Running:
+        if self._running is None:
+            raise ClientClosed(
+                f"consumer of {self._group!r} does not run; use it inside `async with`, or start() it"
             )
-            # The index knows hashes only.
-            found += [
-                message
-                for message in messages
-                if message.topic == topic and (key in message.keys or key == message.message_id)
-            ]
-        return found
+        return self._running
 
-    async def _call(
+    async def _shared(
+        self, topic: str, queues: list[MessageQueue], mine: list[MessageQueue]
+    ) -> None:
+        running = self._running
+        if running is None:
+            return
+        name = running.instance.unwrap_topic(topic)
+        listener = self._listeners.get(name)
+        if listener is None:
+            return
+        lists = [
+            [unwrap_queue(running.instance, queue) for queue in each] for each in (queues, mine)
+        ]
+        try:
+            outcome = listener(name, lists[0], lists[1])
+            if inspect.isawaitable(outcome):
+                await outcome
+        except Exception:
+            logger.exception("queue listener failed topic=%s group=%s", name, self._group)
+
+
+class _Running:
+    """What a consumer has between start and close."""
+
+    def __init__(
         self,
-        queue: MessageQueue,
-        code: RequestCode,
-        header: Header,
-        timeout: float = CALL_SECONDS,
-    ) -> tuple[Command, str]:
-        address = await self._instance.find_broker(queue)
-        reply = await self._instance.call(address, Command(code, encode_fields(header)), timeout)
-        return reply, address
+        instance: ClientInstance,
+        group: str,
+        config: PullConsumerConfig,
+        on_share: Callable[[str, list[MessageQueue], list[MessageQueue]], Awaitable[None]],
+    ) -> None:
+        wire_group = instance.wrap_group(group)
+        self.instance = instance
+        self.calls = PullCalls(instance, wire_group)
+        self.offsets = GroupOffsets(
+            instance,
+            wire_group,
+            local_directory=config.local_offset_directory if config.is_broadcast else None,
+        )
+        self.balance = QueueBalance(
+            instance,
+            wire_group,
+            strategy=None if config.is_broadcast else find_strategy(config.allocation),
+            interval_seconds=config.rebalance_interval_ms / 1000,
+            on_share=on_share,
+        )
+        self._role = PullRole(
+            group=wire_group,
+            message_model=MessageModel(config.message_model),
+            consume_from=ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
+            wishes=lambda: [build_subscription(topic, "*") for topic in self.balance.topics],
+            watched=lambda: self.balance.topics,
+            rebalance=self.balance.soon,
+            current=dict,
+            reset=self._reset,
+        )
 
+    async def start(self) -> None:
+        await self.offsets.load()
+        self.instance.add_consumer(self._role)
+        self.balance.start()
 
-def _offset(reply: Command, address: str) -> int:
-    if reply.code != ResponseCode.SUCCESS:
-        raise error_for(reply, address)
-    return decode_fields(OffsetReply, reply.ext).offset
+    async def stop(self) -> None:
+        await self.balance.stop()
+        self.instance.remove_consumer(self._role)
+        await self.instance.release()
+
+    def watch(self, topic: str) -> None:
+        wire_topic = self.instance.wrap_topic(topic)
+        if wire_topic not in self.balance.topics:
+            self.balance.add(wire_topic)
+            self.instance.refresh_soon()
+            self.balance.soon()
+
+    async def _reset(self, offsets: Positions) -> None:
+        """An operator reset the group. Where it pulls is the user's matter; what is committed is ours."""
+        for queue, offset in offsets.items():
+            await self.offsets.commit(queue, offset)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cometmq.base.errors import UsageError
-from cometmq.client.core.expression import Sql, subscription_to
+from cometmq.client.core.expression import subscription_to
+from cometmq.model.subscription import Sql
 
 
 def test_a_text_means_tags() -> None:
@@ -22,7 +23,7 @@ def test_a_condition_goes_as_sql() -> None:
 
 def test_what_no_broker_could_use_is_refused_here() -> None:
     with pytest.raises(UsageError):
-        Sql("a >")
+        subscription_to("T", Sql("a >"))
     with pytest.raises(UsageError, match="illegal characters"):
         subscription_to("no topic", "*")
     with pytest.raises(UsageError, match="holds no tag"):

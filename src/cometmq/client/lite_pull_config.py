@@ -1,0 +1,156 @@
+"""Settings of a lite pull consumer, under RocketMQ's keys and with its defaults.
+
+RocketMQ's ``pullThreadNums`` has no counterpart: every queue has its own task, which costs no thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from cometmq.base.errors import ConfigError
+from cometmq.base.settings import setting
+from cometmq.client.config import ClientConfig, check_bounds
+from cometmq.client.core.assigned_queues import CacheLimits
+from cometmq.client.core.rebalance import find_strategy
+from cometmq.model.allocation import Strategy
+from cometmq.model.consumption import ConsumeFromWhere, MessageModel
+
+MIB = 1024 * 1024
+HALF_AN_HOUR_MS = 30 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LitePullConfig:
+    message_model: str = setting(
+        "messageModel",
+        "CLUSTERING: each message goes to one consumer of the group; BROADCASTING: to every one.",
+        default=MessageModel.CLUSTERING.value,
+        choices=tuple(model.value for model in MessageModel),
+    )
+    consume_from_where: str = setting(
+        "consumeFromWhere",
+        "Where a new group starts in a queue.",
+        default=ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET.value,
+        choices=tuple(where.value for where in ConsumeFromWhere),
+    )
+    consume_timestamp: str = setting(
+        "consumeTimestamp",
+        "Where CONSUME_FROM_TIMESTAMP starts: local time as yyyyMMddHHmmss. Empty: half an hour before the start.",
+        default="",
+    )
+    pull_batch_size: int = setting(
+        "pullBatchSize",
+        "Messages asked for in one pull, and handed out by one poll at most.",
+        default=10,
+        low=1,
+        high=1024,
+    )
+    pull_threshold_for_all: int = setting(
+        "pullThresholdForAll",
+        "Pulling pauses while more messages than this wait to be polled.",
+        default=10_000,
+        low=1,
+    )
+    pull_threshold_for_queue: int = setting(
+        "pullThresholdForQueue",
+        "Pulling pauses while more messages of one queue wait to be polled.",
+        default=1000,
+        low=1,
+        high=65535,
+    )
+    pull_threshold_size_for_queue: int = setting(
+        "pullThresholdSizeForQueue",
+        "Pulling pauses while more MiB of one queue wait to be polled.",
+        default=100,
+        low=1,
+        high=1024,
+    )
+    consume_span_max: int = setting(
+        "consumeMaxSpan",
+        "Pulling pauses while the waiting offsets of a queue lie further apart than this.",
+        default=2000,
+        low=1,
+        high=65535,
+    )
+    poll_timeout_ms: int = setting(
+        "pollTimeoutMillis", "How long a poll waits when not told otherwise.", default=5000, low=0
+    )
+    auto_commit: bool = setting(
+        "autoCommit", "Commit by itself what the last poll is through with.", default=True
+    )
+    auto_commit_interval_ms: int = setting(
+        "autoCommitIntervalMillis", "How often.", default=5000, low=1000
+    )
+    topic_check_interval_ms: int = setting(
+        "topicMetadataCheckIntervalMillis",
+        "How often watched topics are looked at for new queues.",
+        default=30_000,
+        low=1,
+    )
+    suspend_ms: int = setting(
+        "brokerSuspendMaxTimeMillis",
+        "How long a broker may hold a pull until there is a message.",
+        default=20_000,
+        low=1,
+    )
+    suspended_timeout_ms: int = setting(
+        "consumerTimeoutMillisWhenSuspend",
+        "How long a pull may take in all. Longer than brokerSuspendMaxTimeMillis.",
+        default=30_000,
+        low=1,
+    )
+    pull_error_delay_ms: int = setting(
+        "pullTimeDelayMillsWhenException", "Pause after a failed pull.", default=1000, low=1
+    )
+    rebalance_interval_ms: int = setting(
+        "rocketmq.client.rebalance.waitInterval",
+        "How often the queues are shared out anew without a reason.",
+        default=20_000,
+        low=1,
+    )
+    local_offset_directory: str = setting(
+        "rocketmq.client.localOffsetStoreDir",
+        "Where a broadcasting consumer keeps its positions; empty: .rocketmq_offsets in the home directory.",
+        default="",
+    )
+    allocation: str | Strategy = "AVG"
+    """How the group shares queues out; see ``model.allocation``. All consumers of a group must use the same."""
+    client: ClientConfig = field(default_factory=ClientConfig)
+
+    def __post_init__(self) -> None:
+        check_bounds(self)
+        find_strategy(self.allocation)
+        if self.suspended_timeout_ms <= self.suspend_ms:
+            raise ConfigError(
+                f"consumerTimeoutMillisWhenSuspend {self.suspended_timeout_ms} must be above "
+                f"brokerSuspendMaxTimeMillis {self.suspend_ms}"
+            )
+        self.timestamp_ms(0)
+
+    @property
+    def is_broadcast(self) -> bool:
+        return self.message_model == MessageModel.BROADCASTING
+
+    @property
+    def limits(self) -> CacheLimits:
+        return CacheLimits(
+            count_all=self.pull_threshold_for_all,
+            count_queue=self.pull_threshold_for_queue,
+            bytes_queue=self.pull_threshold_size_for_queue * MIB,
+            span=self.consume_span_max,
+        )
+
+    def timestamp_ms(self, now_ms: int) -> int:
+        """The time that CONSUME_FROM_TIMESTAMP starts at. Raises ConfigError when it cannot be read."""
+        text = self.consume_timestamp
+        if not text:
+            return now_ms - HALF_AN_HOUR_MS
+        try:
+            if len(text) != 14 or not text.isdecimal():
+                raise ValueError
+            return int(datetime.strptime(text, "%Y%m%d%H%M%S").astimezone().timestamp() * 1000)
+        except ValueError:
+            raise ConfigError(
+                f"consumeTimestamp must be a time like 20260131235959, not {text!r}"
+            ) from None
