@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-import os
-import random
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Final, Self
 
@@ -15,15 +12,13 @@ import msgspec
 from cometmq.base.errors import CallTimedOut, CometError, TooManyInFlight, UsageError
 from cometmq.base.ports import Clock
 from cometmq.client.aio.instance import ClientInstance
-from cometmq.client.aio.local_month import month_of
-from cometmq.client.aio.publish_routes import PublishRoutes
 from cometmq.client.aio.queries import Queries
-from cometmq.client.aio.request_reply import PendingRequests, wait_for_reply
+from cometmq.client.aio.request_reply import wait_for_reply
+from cometmq.client.aio.running_producer import RunningProducer
 from cometmq.client.aio.send_hooks import SendHook
-from cometmq.client.aio.sender import Sender
 from cometmq.client.core.batch_splitter import split_batch, travels_alone
-from cometmq.client.core.prepare import Envelope, SendRequest, pack_body, prepare, prepare_batch
-from cometmq.client.core.queue_selector import Selector, checked, hash_index
+from cometmq.client.core.prepare import SendRequest, pack_body, prepare, prepare_batch
+from cometmq.client.core.queue_selector import Selector, wanted_queue
 from cometmq.client.core.send_result import SendResult, SendStatus
 from cometmq.client.core.send_retry import SendMode
 from cometmq.client.core.topic_queues import TopicQueues
@@ -34,7 +29,6 @@ from cometmq.model.message_queue import MessageQueue
 from cometmq.model.names import check_group
 from cometmq.model.properties import CORRELATION_ID, REPLY_TO_CLIENT, TTL
 from cometmq.model.received_message import ReceivedMessage
-from cometmq.model.unique_key import UniqueKeys
 from cometmq.protocol.command import Command
 
 __all__ = ["PartlySent", "Producer", "SendResult", "SendStatus"]
@@ -89,7 +83,7 @@ class Producer(Queries):
         self._background: dict[asyncio.Task[SendResult], int] = {}
         self._background_bytes = 0
         self._send_hooks: list[SendHook] = []
-        self._running: _Running | None = None
+        self._running: RunningProducer | None = None
 
     def __repr__(self) -> str:
         state = "running" if self._running is not None else "not running"
@@ -116,7 +110,9 @@ class Producer(Queries):
         if self._running is not None:
             return
         instance = ClientInstance.acquire(self._client_config, clock=self._clock)
-        running = _Running(self, instance, self._config, self._send_hooks)
+        running = RunningProducer(
+            self.group, instance, self._config, self._send_hooks, self._check_transaction
+        )
         try:
             instance.add_producer(running.role)
             await instance.start()
@@ -138,6 +134,10 @@ class Producer(Queries):
         running.requests.close()
         running.instance.remove_producer(running.role)
         await running.instance.release()
+
+    def add_send_hook(self, hook: SendHook) -> None:
+        """Show every attempt to send from now on to ``hook``."""
+        self._send_hooks.append(hook)
 
     async def fetch_publish_queues(self, topic: str) -> list[MessageQueue]:
         """The queues the topic can be sent to.
@@ -224,7 +224,7 @@ class Producer(Queries):
         request = self._prepare(running, topic, message)
         if len(message.body) >= self._compress_from_bytes:
             await self._compress(request)
-        target = _given(topic, message, queue, selector)
+        target = wanted_queue(topic.topic, topic.queues, message, queue, selector)
         await running.sender.send_oneway(topic, request, (message,), target)
 
     async def send_batch(
@@ -250,7 +250,7 @@ class Producer(Queries):
             born_ms=running.wall_ms(),
             body_bytes_max=self._bytes_max,
         )
-        target = None if queue is None else _checked_queue(topic, queue)
+        target = wanted_queue(topic.topic, topic.queues, messages[0], queue, None)
         return await running.sender.send(
             topic, request, messages, target, SendMode.WAITING, deadline
         )
@@ -329,7 +329,7 @@ class Producer(Queries):
     def _for_queries(self) -> ClientInstance:
         return self._run().instance
 
-    def _run(self) -> _Running:
+    def _run(self) -> RunningProducer:
         if self._running is None:
             raise ClientClosed(
                 f"producer {self.group!r} does not run; use it inside of `async with`, or call start()"
@@ -357,10 +357,12 @@ class Producer(Queries):
         if len(message.body) >= self._compress_from_bytes:
             await self._compress(request)
         if queue is not None or selector is not None or message.sharding_key is not None:
-            queue = _given(topic, message, queue, selector)
+            queue = wanted_queue(topic.topic, topic.queues, message, queue, selector)
         return await running.sender.send(topic, request, (message,), queue, mode, deadline)
 
-    def _prepare(self, running: _Running, topic: TopicQueues, message: Message) -> SendRequest:
+    def _prepare(
+        self, running: RunningProducer, topic: TopicQueues, message: Message
+    ) -> SendRequest:
         now_ms = running.wall_ms()
         return prepare(
             running.envelope,
@@ -377,7 +379,7 @@ class Producer(Queries):
         else:
             await asyncio.to_thread(pack_body, request, self._compression)
 
-    async def _find(self, running: _Running, topic: str, deadline: float) -> TopicQueues:
+    async def _find(self, running: RunningProducer, topic: str, deadline: float) -> TopicQueues:
         try:
             async with asyncio.timeout(max(deadline - running.monotonic(), 0)):
                 return await running.routes.find(topic)
@@ -392,104 +394,7 @@ class Producer(Queries):
         raise UsageError(f"group {self.group!r} has a producer that sends no transactions")
 
 
-class _Running:
-    """What a producer has between start and close."""
-
-    __slots__ = (
-        "envelope",
-        "instance",
-        "keys",
-        "monotonic",
-        "requests",
-        "role",
-        "routes",
-        "sender",
-        "wall_ms",
-    )
-
-    def __init__(
-        self,
-        producer: Producer,
-        instance: ClientInstance,
-        config: ProducerConfig,
-        hooks: Sequence[SendHook],
-    ) -> None:
-        self.instance = instance
-        self.monotonic = instance.clock.monotonic
-        self.wall_ms = instance.clock.wall_ms
-        self.routes = PublishRoutes(
-            instance,
-            create_topic_key=config.create_topic_key,
-            create_queue_count=config.default_topic_queue_count,
-        )
-        wire_group = instance.wrap_group(producer.group)
-        self.envelope = Envelope(
-            group=wire_group,
-            default_topic=config.create_topic_key,
-            default_topic_queue_nums=config.default_topic_queue_count,
-            unit_mode=config.client.is_unit_mode,
-        )
-        self.sender = Sender(producer.group, instance, self.routes, config, hooks)
-        self.requests = PendingRequests(config.requests_max)
-        self.keys = UniqueKeys(
-            address=_own_address(instance.client_id),
-            process_id=os.getpid(),
-            # Tells the producers of one process apart, as Java's class loader hash does.
-            instance_hash=random.getrandbits(32),
-            month_of=month_of,
-        )
-        self.role = _Role(wire_group, producer, self)
-
-
-class _Role:
-    """The producer as its instance sees it."""
-
-    def __init__(self, wire_group: str, producer: Producer, running: _Running) -> None:
-        self.group = wire_group
-        self._producer = producer
-        self._running = running
-
-    def topics(self) -> Collection[str]:
-        return self._running.routes.wire_topics()
-
-    async def check_transaction(self, address: str, request: Command) -> None:
-        await self._producer._check_transaction(address, request)
-
-    def reply_arrived(self, request: Command) -> None:
-        self._running.requests.arrived(request)
-
-
-def _own_address(client_id: str) -> bytes:
-    """The address that a client id begins with; that of the loopback when it is a name."""
-    try:
-        return ipaddress.ip_address(client_id.partition("@")[0].partition("%")[0]).packed
-    except ValueError:
-        return bytes((127, 0, 0, 1))
-
-
 def _with_key(message: Message, sharding_key: str | None) -> Message:
     if sharding_key is None:
         return message
     return msgspec.structs.replace(message, sharding_key=sharding_key)
-
-
-def _given(
-    topic: TopicQueues,
-    message: Message,
-    queue: MessageQueue | None,
-    selector: Selector | None,
-) -> MessageQueue | None:
-    """The queue that the caller wants, or None when any will do."""
-    if queue is not None:
-        return _checked_queue(topic, queue)
-    if selector is not None:
-        return checked(selector(topic.queues, message), topic.queues)
-    if message.sharding_key is not None:
-        return topic.queues[hash_index(message.sharding_key, len(topic.queues))]
-    return None
-
-
-def _checked_queue(topic: TopicQueues, queue: MessageQueue) -> MessageQueue:
-    if queue.topic != topic.topic:
-        raise UsageError(f"a message to {topic.topic!r} cannot go to {queue}")
-    return queue

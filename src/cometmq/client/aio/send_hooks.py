@@ -1,9 +1,12 @@
-"""What watches sends from beside: message trace, telemetry. Called around every attempt, on the event loop."""
+"""What watches sends from beside: message trace, telemetry. Called on the event loop.
+
+Send hooks are called around every attempt, end hooks after the outcome of a transaction went to its broker.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -11,6 +14,7 @@ from cometmq.client.core.send_result import SendResult
 from cometmq.client.core.send_retry import SendMode
 from cometmq.model.message import Message
 from cometmq.model.message_queue import MessageQueue
+from cometmq.model.received_message import ReceivedMessage
 
 logger = logging.getLogger("cometmq.client")
 
@@ -38,6 +42,30 @@ class SendHook(Protocol):
     def before(self, context: SendContext) -> None: ...
 
     def after(self, context: SendContext) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionEnd:
+    """An outcome that was sent. ``state`` is COMMIT, ROLLBACK or UNKNOWN."""
+
+    group: str
+    message: Message | ReceivedMessage
+    message_id: str
+    transaction_id: str | None
+    address: str
+    state: str
+    is_from_check: bool
+
+
+EndHook = Callable[[TransactionEnd], None]
+
+
+def run_end(hooks: Sequence[EndHook], end: TransactionEnd) -> None:
+    for hook in hooks:
+        try:
+            hook(end)
+        except Exception:
+            logger.exception("transaction hook failed hook=%r", hook)
 
 
 def run_before(hooks: Sequence[SendHook], context: SendContext) -> None:

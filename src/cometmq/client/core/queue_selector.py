@@ -99,10 +99,27 @@ def by_machine_room(rooms: Collection[str]) -> Selector:
     return select
 
 
-def checked(queue: MessageQueue, queues: Sequence[MessageQueue]) -> MessageQueue:
-    """What a user's selector gave. Raises UsageError when it is no queue of the topic."""
-    if not isinstance(queue, MessageQueue):
-        raise UsageError(f"the selector must give a MessageQueue, not {queue!r}")
-    if queue.topic != queues[0].topic:
-        raise UsageError(f"the selector gave {queue}, expected a queue of {queues[0].topic!r}")
+def wanted_queue(
+    topic: str,
+    queues: Sequence[MessageQueue],
+    message: Message,
+    queue: MessageQueue | None,
+    selector: Selector | None,
+) -> MessageQueue | None:
+    """The queue that a caller asks for by itself, by selector or by sharding key; None when any will do.
+
+    Raises:
+        UsageError: it is no queue of the topic.
+    """
+    if queue is None:
+        if selector is not None:
+            queue = selector(queues, message)
+            if not isinstance(queue, MessageQueue):
+                raise UsageError(f"the selector must give a MessageQueue, not {queue!r}")
+        elif message.sharding_key is not None:
+            return queues[hash_index(message.sharding_key, len(queues))]
+        else:
+            return None
+    if queue.topic != topic:
+        raise UsageError(f"a message to {topic!r} cannot go to {queue}")
     return queue
