@@ -95,6 +95,7 @@ class ClientRegistry:
         self._clock = clock
         self._producers: dict[str, dict[Connection, Client]] = {}
         self._consumers: dict[str, ConsumerGroup] = {}
+        self._producers_by_id: dict[str, Client] = {}
         # Groups of a connection, so that a closed one leaves without a walk over all groups.
         self._memberships: dict[Connection, tuple[set[str], set[str]]] = {}
 
@@ -108,6 +109,10 @@ class ClientRegistry:
 
     def consumer_group(self, group: str) -> ConsumerGroup | None:
         return self._consumers.get(group)
+
+    def find_producer(self, client_id: str) -> Client | None:
+        """A producing client by its id; its newest connection when it has several."""
+        return self._producers_by_id.get(client_id)
 
     def groups_subscribing(self, topic: str) -> Iterator[str]:
         """Online consumer groups that want a topic."""
@@ -124,8 +129,12 @@ class ClientRegistry:
         self, group: str, connection: Connection, *, client_id: str, language: str, version: int
     ) -> None:
         clients = self._producers.setdefault(group, {})
+        before = clients.get(connection)
         self._touch(clients, connection, client_id, language, version)
         self._membership(connection)[0].add(group)
+        if before is not None and before.client_id != client_id:
+            self._find_again(before)
+        self._producers_by_id[client_id] = clients[connection]
 
     def register_consumer(
         self,
@@ -155,10 +164,12 @@ class ClientRegistry:
     def unregister_producer(self, group: str, connection: Connection) -> None:
         clients = self._producers.get(group)
         if clients is not None:
-            clients.pop(connection, None)
+            left = clients.pop(connection, None)
             if not clients:
                 del self._producers[group]
-        self._leave(connection, 0, group)
+            self._leave(connection, 0, group)
+            if left is not None:
+                self._find_again(left)
 
     def unregister_consumer(self, group: str, connection: Connection) -> bool:
         """True when the connection was a member, so that those who stay must rebalance."""
@@ -204,6 +215,18 @@ class ClientRegistry:
         client.seen_at = self._clock.monotonic()
         client.seen_ms = self._clock.wall_ms()
         return is_new
+
+    def _find_again(self, left: Client) -> None:
+        """A producer left a group. If it was found by that, it may be found by another."""
+        if self._producers_by_id.get(left.client_id) is not left:
+            return
+        del self._producers_by_id[left.client_id]
+        groups, _ = self._memberships.get(left.connection, ((), ()))
+        for group in groups:
+            other = self._producers[group][left.connection]
+            if other.client_id == left.client_id:
+                self._producers_by_id[left.client_id] = other
+                return
 
     def _membership(self, connection: Connection) -> tuple[set[str], set[str]]:
         return self._memberships.setdefault(connection, (set(), set()))

@@ -30,7 +30,9 @@ from cometmq.broker.processors.locks import LockProcessor
 from cometmq.broker.processors.offsets import OffsetProcessor
 from cometmq.broker.processors.pull import PullProcessor
 from cometmq.broker.processors.query import QueryProcessor
+from cometmq.broker.processors.reply import ReplyProcessor
 from cometmq.broker.processors.send import SendProcessor
+from cometmq.broker.processors.send_back import SendBackProcessor
 from cometmq.broker.queue_locks import QueueLocks
 from cometmq.broker.registration import Registration
 from cometmq.broker.request_modes import RequestModes
@@ -275,6 +277,22 @@ class Broker:
             flow=self.flow,
             clock=self.clock,
         )
+        send_backs = SendBackProcessor(
+            live=self.live,
+            store=self.store,
+            schedule=self.schedule,
+            creation=self.creation,
+            stats=self.stats,
+            clock=self.clock,
+        )
+        replies = ReplyProcessor(
+            live=self.live,
+            sends=sends,
+            store=self.store,
+            store_host=self._store_host(config),
+            clients=self.clients,
+            clock=self.clock,
+        )
         offsets = OffsetProcessor(
             offsets=self.offsets, topics=self.topics, creation=self.creation, store=self.store
         )
@@ -282,7 +300,15 @@ class Broker:
         locks = LockProcessor(self.locks)
         for dispatcher in (self.dispatcher, self.vip_dispatcher):
             dispatcher.guards.append(self.flow.guard)
-            for processor in (sends, offsets, self._client_processor, locks, queries):
+            for processor in (
+                sends,
+                send_backs,
+                replies,
+                offsets,
+                self._client_processor,
+                locks,
+                queries,
+            ):
                 processor.register(dispatcher)
             register_admin(
                 dispatcher,

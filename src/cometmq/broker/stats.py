@@ -7,6 +7,7 @@ called (every 10 s, from the event loop) or when somebody asks. A tally that doe
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -103,6 +104,7 @@ class BrokerStats:
         self._cluster = cluster
         self._topic_put: dict[str, Tally] = {}
         self._group_get: dict[str, Tally] = {}
+        self._sent_back: dict[str, Tally] = {}
         self._put = Tally()
         # What topics that are gone had counted, so that the total never goes back.
         self._forgotten = Tally()
@@ -132,6 +134,10 @@ class BrokerStats:
             tally = self._group_get[key] = Tally()
         return tally
 
+    def sent_back(self, topic: str, group: str) -> None:
+        """Count a message of a topic that a group gave back."""
+        self._sent_back.setdefault(f"{topic}@{group}", Tally()).count += 1
+
     @property
     def put(self) -> Tally:
         """All messages stored by sends. Summed up here, so that the data path counts each message once."""
@@ -156,7 +162,7 @@ class BrokerStats:
     def sample(self) -> None:
         """Call every ``SAMPLE_SECONDS``."""
         now = self._clock.monotonic()
-        for table in (self._topic_put, self._group_get):
+        for table in (self._topic_put, self._group_get, self._sent_back):
             for tally in table.values():
                 tally.sample(now)
         for tally in (self.put, self.get_found, self.pulls_found, self.pulls_missed):
@@ -168,6 +174,7 @@ class BrokerStats:
         tables = {
             "TOPIC_PUT": self._topic_put,
             "GROUP_GET": self._group_get,
+            "SNDBCK_PUT": self._sent_back,
             "BROKER_PUT": {self._cluster: self.put},
             "BROKER_GET": {self._cluster: self.get_found},
         }
@@ -230,13 +237,16 @@ class BrokerStats:
             self._forgotten.count += gone.count
             self._forgotten.size_bytes += gone.size_bytes
         prefix = topic + "@"
-        for key in [key for key in self._group_get if key.startswith(prefix)]:
-            del self._group_get[key]
+        self._forget(lambda key: key.startswith(prefix))
 
     def forget_group(self, group: str) -> None:
         suffix = "@" + group
-        for key in [key for key in self._group_get if key.endswith(suffix)]:
-            del self._group_get[key]
+        self._forget(lambda key: key.endswith(suffix))
+
+    def _forget(self, is_meant: Callable[[str], bool]) -> None:
+        for table in (self._group_get, self._sent_back):
+            for key in [key for key in table if is_meant(key)]:
+                del table[key]
 
     def _rates(self, tally: Tally) -> str:
         now = self._clock.monotonic()

@@ -180,12 +180,16 @@ class TopicCreation:
         self._on_auto_created(created)
         return created
 
-    def retry_topic(self, group: SubscriptionGroupConfig, *, is_unit: bool = False) -> None:
-        """Make sure that the retry topic of a group exists."""
+    def retry_topic(
+        self, group: SubscriptionGroupConfig, *, is_unit: bool = False
+    ) -> TopicConfig | None:
+        """The retry topic of a group, created if need be; None when the group has no queues for it."""
         name = retry_topic(group.group_name)
-        if self._topics.get(name) is None and group.retry_queue_nums > 0:
-            sys_flag = int(TopicFlag.UNIT_SUB) if is_unit else 0
-            self._add(_topic(name, group.retry_queue_nums, sys_flag=sys_flag))
+        known = self._topics.get(name)
+        if known is not None or group.retry_queue_nums <= 0:
+            return known
+        sys_flag = int(TopicFlag.UNIT_SUB) if is_unit else 0
+        return self._add(_topic(name, group.retry_queue_nums, sys_flag=sys_flag))
 
     def group(self, name: str) -> SubscriptionGroupConfig | None:
         """A group's config, created if that is allowed; None when it is not.

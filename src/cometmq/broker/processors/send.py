@@ -106,7 +106,7 @@ class SendProcessor:
         header: SendMessageHeader | SendMessageHeaderV2,
     ) -> Command | None:
         try:
-            target = self._admit(connection, header)
+            target = self.admit(connection, header)
             properties = prepare(header.properties, self._cluster)
             waits = properties.is_wait
             is_held = waits and self._is_sync_flush and not command.flag & FLAG_ONEWAY
@@ -144,7 +144,7 @@ class SendProcessor:
             except Exception as error:  # noqa: BLE001 - mapped, or raised again
                 self._put_failed(error)
         except Refused as refusal:
-            refusal.ext = self._reply_ext
+            refusal.ext = self.reply_ext
             raise
         took = self._monotonic() - started
         if took > _SLOW_SECONDS:
@@ -158,7 +158,7 @@ class SendProcessor:
                 "msgId": f"{self._id_prefix}{physical_offset:016X}",
                 "queueId": str(queue_id),
                 "queueOffset": str(queue_offset),
-                **self._reply_ext,
+                **self.reply_ext,
             },
             b"",
             FLAG_RESPONSE,
@@ -177,7 +177,7 @@ class SendProcessor:
         header: SendMessageHeader | SendMessageHeaderV2,
     ) -> Command | None:
         try:
-            target = self._admit(connection, header)
+            target = self.admit(connection, header)
             if target.is_retry:
                 raise Refused(
                     ResponseCode.MESSAGE_ILLEGAL,
@@ -197,7 +197,7 @@ class SendProcessor:
             except Exception as error:  # noqa: BLE001 - mapped, or raised again
                 self._put_failed(error)
         except Refused as refusal:
-            refusal.ext = self._reply_ext
+            refusal.ext = self.reply_ext
             raise
         took = self._monotonic() - started
         if took > _SLOW_SECONDS:
@@ -261,10 +261,10 @@ class SendProcessor:
             "msgId": ",".join(f"{prefix}{one.physical_offset:016X}" for one in stored),
             "queueId": str(queue_id),
             "queueOffset": str(stored[0].queue_offset),
-            **self._reply_ext,
+            **self.reply_ext,
         }
 
-    def _admit(
+    def admit(
         self, connection: Connection, header: SendMessageHeader | SendMessageHeaderV2
     ) -> SendTarget:
         """The checks before anything is stored, in RocketMQ's order. Raises Refused."""
@@ -340,7 +340,8 @@ class SendProcessor:
         self._is_gated = (
             self._is_slave or not self._is_writable or self._clock.wall_ms() < self._accept_from_ms
         )
-        self._reply_ext = {
+        # What every answer to a send carries.
+        self.reply_ext = {
             "MSG_REGION": config.identity.region_id,
             "TRACE_ON": "true" if config.topics.trace_on else "false",
         }

@@ -18,7 +18,9 @@ from cometmq.broker.processors.locks import LockProcessor
 from cometmq.broker.processors.offsets import OffsetProcessor
 from cometmq.broker.processors.pull import PullProcessor
 from cometmq.broker.processors.query import QueryProcessor
+from cometmq.broker.processors.reply import ReplyProcessor
 from cometmq.broker.processors.send import SendProcessor
+from cometmq.broker.processors.send_back import SendBackProcessor
 from cometmq.broker.queue_locks import QueueLocks
 from cometmq.broker.schedule.schedule import Schedule
 from cometmq.broker.stats import BrokerStats
@@ -116,17 +118,35 @@ class Rig:
             restore_topic=self.creation.restore,
         )
         self.dispatcher = Dispatcher()
+        sends = SendProcessor(
+            live=self.live,
+            store=self.store,
+            schedule=self.schedule,
+            store_host=host,
+            topics=self.topics,
+            creation=self.creation,
+            stats=self.stats,
+            flow=self.flow,
+            clock=self.clock,
+        )
+        self.replies = ReplyProcessor(
+            live=self.live,
+            sends=sends,
+            store=self.store,
+            store_host=host,
+            clients=self.clients,
+            clock=self.clock,
+        )
         for processor in (
             self.pulls,
-            SendProcessor(
+            sends,
+            self.replies,
+            SendBackProcessor(
                 live=self.live,
                 store=self.store,
                 schedule=self.schedule,
-                store_host=host,
-                topics=self.topics,
                 creation=self.creation,
                 stats=self.stats,
-                flow=self.flow,
                 clock=self.clock,
             ),
             OffsetProcessor(

@@ -14,7 +14,7 @@ from cometmq.protocol.command import Command
 from cometmq.protocol.frame import decode_bytes
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "frames-4.9.jsonl"
-CODES = {10, 310, 320, 14, 15, 29, 30, 31, 32, 34, 35, 41, 42}
+CODES = {10, 310, 320, 36, 14, 15, 29, 30, 31, 32, 34, 35, 41, 42}
 
 
 def pairs() -> Iterator[tuple[str, Command, Command]]:
@@ -46,6 +46,10 @@ def test_the_answer_has_javas_code_and_fields(
         pytest.skip("transactional messages are refused")
     for topic in topics_of(request_frame):
         rig.topics.put(TopicConfig(topic_name=topic))
+    if request_frame.code == 36 and expected.code == 0:
+        # Our log is empty: the message that is sent back lies elsewhere.
+        rig.send("T")
+        request_frame.ext = {**(request_frame.ext or {}), "offset": "0"}
     reply = rig.dispatch(request_frame)[-1]
     assert reply.code == expected.code, (reply.remark, expected.remark)
     assert reply.opaque == expected.opaque
