@@ -1,0 +1,62 @@
+"""The client library: values and settings here, what works in ``cometmq.client.aio`` and ``cometmq.client.sync``."""
+
+from cometmq.base.errors import CometError, ConfigError, RemotingError, UsageError
+from cometmq.client.config import ClientConfig, Credentials
+from cometmq.client.consumer_config import PushConsumerConfig
+from cometmq.client.core.outcome import Outcome
+from cometmq.client.core.send_result import SendResult, SendStatus
+from cometmq.client.errors import (
+    AddressServiceFailed,
+    BrokerNotKnown,
+    ClientClosed,
+    ClientError,
+    GroupInUse,
+    MessageNotFound,
+    NoNameServer,
+    NoRoute,
+    ReplyImpossible,
+    RequestTimedOut,
+    client_code,
+)
+from cometmq.client.lite_pull_config import LitePullConfig
+from cometmq.client.producer_config import ProducerConfig
+from cometmq.client.pull_config import PullConsumerConfig
+from cometmq.model.message import Message
+from cometmq.model.message_queue import MessageQueue
+from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.subscription import Sql
+from cometmq.protocol.reply_errors import BrokerReplyError
+from cometmq.remoting.tls import TlsConfig
+
+__all__ = [
+    "AddressServiceFailed",
+    "BrokerNotKnown",
+    "BrokerReplyError",
+    "ClientClosed",
+    "ClientConfig",
+    "ClientError",
+    "CometError",
+    "ConfigError",
+    "Credentials",
+    "GroupInUse",
+    "LitePullConfig",
+    "Message",
+    "MessageNotFound",
+    "MessageQueue",
+    "NoNameServer",
+    "NoRoute",
+    "Outcome",
+    "ProducerConfig",
+    "PullConsumerConfig",
+    "PushConsumerConfig",
+    "ReceivedMessage",
+    "RemotingError",
+    "ReplyImpossible",
+    "RequestTimedOut",
+    "SendResult",
+    "SendStatus",
+    "Sql",
+    "TlsConfig",
+    "UsageError",
+    "client_code",
+]
