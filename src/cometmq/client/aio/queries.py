@@ -6,7 +6,13 @@ import asyncio
 
 from cometmq.base.errors import CometError, UsageError
 from cometmq.client.aio.instance import ClientInstance
-from cometmq.client.core.message_lookup import TIME_MS_MAX, lookup, with_key, with_unique_id
+from cometmq.client.core.message_lookup import (
+    INDEX_STEP_MS,
+    TIME_MS_MAX,
+    lookup,
+    with_key,
+    with_unique_id,
+)
 from cometmq.client.core.publish_queues import subscribe_queues
 from cometmq.client.errors import MessageNotFound, NoRoute
 from cometmq.model.message_id import OffsetId
@@ -178,10 +184,14 @@ async def query(
         instance,
         topic,
         QueryMessageHeader(
-            topic="", key=key, max_num=count_max, begin_timestamp=begin_ms, end_timestamp=end_ms
+            topic="",
+            key=key,
+            max_num=count_max,
+            begin_timestamp=max(begin_ms - INDEX_STEP_MS, 0),
+            end_timestamp=end_ms,
         ),
     )
-    return with_key(messages, topic, key)
+    return with_key(messages, topic, key, begin_ms, end_ms)
 
 
 async def _query_all(

@@ -16,6 +16,9 @@ from cometmq.model.received_message import ReceivedMessage
 
 TIME_MS_MAX = 2**63 - 1
 
+INDEX_STEP_MS = 1000
+"""RocketMQ's index takes a message for up to so much older than it is; a query has to begin that much earlier."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
@@ -45,12 +48,20 @@ def lookup(message_id: str, topic: str | None) -> Lookup:
     return Lookup(None, topic)
 
 
-def with_key(messages: Iterable[ReceivedMessage], topic: str, key: str) -> list[ReceivedMessage]:
-    """Those that carry the key, newest first: a broker's index knows hashes only."""
+def with_key(
+    messages: Iterable[ReceivedMessage],
+    topic: str,
+    key: str,
+    begin_ms: int = 0,
+    end_ms: int = TIME_MS_MAX,
+) -> list[ReceivedMessage]:
+    """Those that carry the key and were stored in time, newest first: a broker's index knows hashes and seconds only."""
     found = [
         message
         for message in messages
-        if message.topic == topic and (key in message.keys or key == message.message_id)
+        if message.topic == topic
+        and begin_ms <= message.store_timestamp <= end_ms
+        and (key in message.keys or key == message.message_id)
     ]
     return sorted(found, key=lambda message: message.store_timestamp, reverse=True)
 

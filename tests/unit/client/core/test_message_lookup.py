@@ -60,6 +60,8 @@ def test_only_messages_that_carry_the_key_count_newest_first() -> None:
         "b",
     )
     assert [each.store_timestamp for each in found] == [3, 2, 1]
+    in_time = with_key([message("b", moment) for moment in range(6)], "T", "b", 2, 4)
+    assert [each.store_timestamp for each in in_time] == [4, 3, 2]
 
 
 def test_of_several_with_a_unique_id_the_first_stored_counts() -> None:
