@@ -11,6 +11,7 @@ from typing import Final
 from cometmq.base.ports import Clock, Files
 from cometmq.broker.flow_control import FlowControl
 from cometmq.broker.live_config import LiveConfig
+from cometmq.broker.schedule.schedule import Delays
 from cometmq.broker.stats import BrokerStats
 from cometmq.protocol.command import VERSION
 from cometmq.store.message_store import MessageStore
@@ -32,6 +33,7 @@ class RuntimeInfo:
         live: LiveConfig,
         stats: BrokerStats,
         store: MessageStore,
+        delays: Delays,
         flow: FlowControl,
         clock: Clock,
         files: Files,
@@ -39,6 +41,7 @@ class RuntimeInfo:
         self._live = live
         self._stats = stats
         self._store = store
+        self._delays = delays
         self._flow = flow
         self._clock = clock
         self._files = files
@@ -51,6 +54,7 @@ class RuntimeInfo:
             **self._gets(),
             **self._disk(),
             **self._queues(),
+            **self._delay_levels(),
         }
         return {key: str(value) for key, value in figures.items()}
 
@@ -143,6 +147,12 @@ class RuntimeInfo:
             "timerDequeueTps": 0.0,
         }
         return figures
+
+    def _delay_levels(self) -> dict[str, object]:
+        return {
+            f"scheduleMessageOffset_{level}": f"{offset},{end}"
+            for level, (offset, end) in self._delays.positions().items()
+        }
 
 
 def duration_text(milliseconds: int) -> str:

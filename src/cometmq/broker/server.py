@@ -318,6 +318,7 @@ class Broker:
                 topics=self.topics,
                 groups=self.groups,
                 offsets=self.offsets,
+                delays=self.schedule,
                 modes=self.modes,
                 clients=self.clients,
                 stats=self.stats,

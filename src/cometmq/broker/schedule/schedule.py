@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Protocol
 
 from cometmq.base.ports import Clock
 from cometmq.broker.live_config import LiveConfig
@@ -22,6 +23,18 @@ from cometmq.store.meta.delay_offsets import DelayOffsetTable
 from cometmq.store.put import NewMessage, Stored
 
 log = logging.getLogger("cometmq.broker")
+
+
+class Delays(Protocol):
+    """What can be told about the delay levels."""
+
+    def encode(self) -> bytes:
+        """The offsets of all levels, as a replica asks for them."""
+        ...
+
+    def positions(self) -> dict[int, tuple[int, int]]:
+        """By level: the first message not yet delivered, and the end of the queue."""
+        ...
 
 
 class Schedule:
@@ -90,11 +103,11 @@ class Schedule:
         await self._progress.save(self._delivery.offsets)
 
     def encode(self) -> bytes:
-        """The offsets of all levels, as a replica asks for them."""
+        """See ``Delays``."""
         return self._table.encode(self._delivery.offsets)
 
     def positions(self) -> dict[int, tuple[int, int]]:
-        """By level: the first message not yet delivered, and the end of the queue."""
+        """See ``Delays``."""
         return {
             level: (offset, self._store.max_offset(SCHEDULE_TOPIC, level - 1))
             for level, offset in self._delivery.offsets.items()

@@ -142,6 +142,14 @@ class Peer:
         asyncio.run(handler)
 
 
+class FakeDelays:
+    def encode(self) -> bytes:
+        return b'{"offsetTable":{1:11,3:2}}'
+
+    def positions(self) -> dict[int, tuple[int, int]]:
+        return {1: (11, 12), 3: (2, 2)}
+
+
 class Rig:
     def __init__(self, directory: Path, values: dict[str, str] | None = None) -> None:
         self.clock = HandClock()
@@ -179,6 +187,7 @@ class Rig:
             topics=self.topics,
             groups=self.groups,
             offsets=self.offsets,
+            delays=FakeDelays(),
             modes=self.modes,
             clients=self.clients,
             stats=self.stats,

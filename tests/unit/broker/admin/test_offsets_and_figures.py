@@ -102,6 +102,7 @@ def test_times_are_printed_as_java_prints_them() -> None:
 def test_offsets_for_a_slave(rig: Any) -> None:
     rig.offsets.commit("g", "t", 1, 5)
     assert bytes(rig.ask(43).body) == b'{"offsetTable":{"t@g":{1:5}}}'
+    assert bytes(rig.ask(45).body) == b'{"offsetTable":{1:11,3:2}}'
 
 
 def test_who_consumes_a_topic_and_what_a_group_consumes(rig: Any) -> None:
@@ -179,6 +180,7 @@ def test_runtime_info_counts_what_happened(rig: Any) -> None:
     rig.flow.measured(17.0, 0)
     rig.store.watermarks.flushed.when(10, lambda _: None)
     table = rig.json(28)["table"]
+    assert table["scheduleMessageOffset_1"] == "11,12"
     assert table["runtime"] == "[ 0 days, 0 hours, 1 minutes, 5 seconds ]"
     assert table["brokerVersionDesc"] == "V4_9_8"
     assert table["putMessageTimesTotal"] == table["msgPutTotalTodayNow"] == "4"

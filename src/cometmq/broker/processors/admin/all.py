@@ -21,6 +21,7 @@ from cometmq.broker.processors.admin.stats import StatsAdmin
 from cometmq.broker.processors.admin.topics import Announce, TopicAdmin
 from cometmq.broker.request_modes import RequestModes
 from cometmq.broker.runtime_info import RuntimeInfo
+from cometmq.broker.schedule.schedule import Delays
 from cometmq.broker.stats import BrokerStats
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.store.message_store import MessageStore
@@ -38,6 +39,7 @@ def register_admin(
     topics: TopicTable,
     groups: GroupTable,
     offsets: OffsetTable,
+    delays: Delays,
     modes: RequestModes,
     clients: ClientRegistry,
     stats: BrokerStats,
@@ -58,7 +60,15 @@ def register_admin(
     """
     identity = live.current.identity
     name = identity.broker_name
-    runtime = RuntimeInfo(live=live, stats=stats, store=store, flow=flow, clock=clock, files=files)
+    runtime = RuntimeInfo(
+        live=live,
+        stats=stats,
+        store=store,
+        delays=delays,
+        flow=flow,
+        clock=clock,
+        files=files,
+    )
     TopicAdmin(
         identity=identity,
         topics=topics,
@@ -72,7 +82,12 @@ def register_admin(
         dispatcher
     )
     OffsetAdmin(
-        address=address, offsets=offsets, topics=topics, clients=clients, store=store
+        address=address,
+        offsets=offsets,
+        delays=delays,
+        topics=topics,
+        clients=clients,
+        store=store,
     ).register(dispatcher)
     ConsumeStatsAdmin(
         broker_name=name,

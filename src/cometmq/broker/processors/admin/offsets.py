@@ -1,4 +1,4 @@
-"""Committed offsets and who consumes what: requests 43, 300, 308, 314, 343 and 345."""
+"""Committed offsets, those of delay levels, and who consumes what: requests 43, 45, 300, 308, 314, 343 and 345."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 from typing import Final
 
 from cometmq.broker.client_registry import ClientRegistry
+from cometmq.broker.schedule.schedule import Delays
 from cometmq.model.topic import TopicConfig
 from cometmq.protocol.bodies.group import GroupList, SubscriptionOfGroup
 from cometmq.protocol.bodies.offsets import CorrectionOffsets
@@ -39,18 +40,21 @@ class OffsetAdmin:
         *,
         address: str,
         offsets: OffsetTable,
+        delays: Delays,
         topics: TopicTable,
         clients: ClientRegistry,
         store: MessageStore,
     ) -> None:
         self._address = address
         self._offsets = offsets
+        self._delays = delays
         self._topics = topics
         self._clients = clients
         self._store = store
 
     def register(self, dispatcher: Dispatcher) -> None:
         dispatcher.add(RequestCode.GET_ALL_CONSUMER_OFFSET, self.all)
+        dispatcher.add(RequestCode.GET_ALL_DELAY_OFFSET, self.delay_levels)
         dispatcher.add(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, self.groups_of_topic)
         dispatcher.add(RequestCode.QUERY_TOPICS_BY_CONSUMER, self.topics_of_group)
         dispatcher.add(RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER, self.subscription)
@@ -60,6 +64,10 @@ class OffsetAdmin:
     def all(self, connection: Connection, command: Command) -> Command:
         """Everything, as a slave copies it."""
         return command.reply(body=self._offsets.encode())
+
+    def delay_levels(self, connection: Connection, command: Command) -> Command:
+        """How far each delay level has been delivered, as a slave copies it."""
+        return command.reply(body=self._delays.encode())
 
     def groups_of_topic(self, connection: Connection, command: Command) -> Command:
         topic = decode_fields(QueryTopicConsumeByWhoHeader, command.ext).topic
