@@ -55,7 +55,7 @@ def with_key(
     begin_ms: int = 0,
     end_ms: int = TIME_MS_MAX,
 ) -> list[ReceivedMessage]:
-    """Those that carry the key and were stored in time, newest first: a broker's index knows hashes and seconds only."""
+    """Those that carry the key and were stored in time, newest first. A broker's index knows hashes and seconds."""
     found = [
         message
         for message in messages
