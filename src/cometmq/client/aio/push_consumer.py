@@ -1,0 +1,554 @@
+"""Delivers messages to a listener: the group's queues are shared out, pulled, consumed and committed by itself.
+
+    async def handle(message: ReceivedMessage) -> None: ...
+
+    async with PushConsumer("billing", listener=handle, name_servers="127.0.0.1:9876") as consumer:
+        consumer.subscribe("Orders", "paid || refunded")
+
+Next on a message's way: ``rebalancer`` takes queues, ``puller`` fills them, ``listener`` or ``orderly_listener``
+calls the user, ``offsets`` keeps the positions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Final, Self
+
+from cometmq.base.errors import UsageError
+from cometmq.client.aio.consume_hooks import ConsumeHook
+from cometmq.client.aio.consumer_info import ConsumerInfo
+from cometmq.client.aio.handover import Handover
+from cometmq.client.aio.held_queue import HeldQueue
+from cometmq.client.aio.instance import ClientInstance
+from cometmq.client.aio.listener import ConcurrentListener
+from cometmq.client.aio.listener_call import BatchListener, Listener, ListenerCall
+from cometmq.client.aio.local_offsets import LocalOffsets
+from cometmq.client.aio.offsets import BrokerOffsets, OffsetStore, start_offset
+from cometmq.client.aio.orderly_listener import OrderlyListener
+from cometmq.client.aio.periodic import Periodic
+from cometmq.client.aio.pull_call import PullCalls
+from cometmq.client.aio.puller import Puller
+from cometmq.client.aio.queries import Queries
+from cometmq.client.aio.queue_locks import QueueLocks
+from cometmq.client.aio.rebalancer import Rebalancer
+from cometmq.client.aio.send_back import SendBack
+from cometmq.client.consumer_config import CONCURRENT_RETRIES_MAX, PushConsumerConfig
+from cometmq.client.core.flow_limits import FlowLimits, limits_of_queue
+from cometmq.client.core.namespace import wrap
+from cometmq.client.core.outcome import BadOutcome, judge
+from cometmq.client.errors import ClientClosed, NoRoute
+from cometmq.model.consumption import ConsumeFromWhere, ConsumeType, MessageModel
+from cometmq.model.message_queue import MessageQueue
+from cometmq.model.names import RETRY_PREFIX, check_group, check_topic, retry_topic
+from cometmq.model.properties import RETRY_TOPIC
+from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.subscription import Sql, SubscriptionData, is_tag_type, subscription_of
+from cometmq.protocol.bodies.heartbeat import CheckClientConfigBody
+from cometmq.protocol.bodies.running import (
+    ConsumeDirectlyResult,
+    ConsumeResult,
+    ConsumerRunningInfo,
+)
+from cometmq.protocol.codes import RequestCode, ResponseCode
+from cometmq.protocol.command import Command
+from cometmq.protocol.reply_errors import error_for
+
+logger = logging.getLogger("cometmq.client")
+
+SWEEPS_PER_TIMEOUT: Final = 15
+WORKERS_END_SECONDS: Final = 1.0
+JAVA_INT_MAX: Final = 2**31 - 1
+
+
+class PushConsumer(Queries):
+    """A member of a consumer group.
+
+    Args:
+        listener: called with each message, as a task if it is a coroutine function, else in a thread. It may return an
+            ``Outcome``; returning nothing means consumed, an exception means: deliver again later.
+        batch_listener: instead, called with up to ``consume_batch_max`` messages.
+        orderly: messages of a queue one after the other; a failed one holds its queue up until it succeeds.
+        name_servers: in place of those in ``config``.
+
+    Raises:
+        UsageError: not exactly one listener, or a group name that cannot be used.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        *,
+        listener: Listener | None = None,
+        batch_listener: BatchListener | None = None,
+        orderly: bool = False,
+        name_servers: str | Sequence[str] | None = None,
+        config: PushConsumerConfig | None = None,
+    ) -> None:
+        check_group(group)
+        if (listener is None) == (batch_listener is None):
+            raise UsageError("give a push consumer either a listener or a batch_listener")
+        config = config or PushConsumerConfig()
+        self.config = replace(config, client=config.client.with_name_servers(name_servers))
+        self.is_orderly = orderly
+        self.hooks: list[ConsumeHook] = []
+        """For trace and telemetry: called around each call of the listener."""
+        self._user_group = group
+        self._call = ListenerCall(
+            group,
+            listener=listener,
+            batch_listener=batch_listener,
+            is_orderly=orderly,
+            hooks=self.hooks,
+        )
+        self._wishes: dict[str, str | Sql] = {}
+        self._subscriptions: dict[str, SubscriptionData] = {}
+        self._limits: dict[str, FlowLimits] = {}
+        self._is_running = asyncio.Event()
+        self._is_running.set()
+        self._is_changed = False
+        self._is_closing = False
+        self._instance: ClientInstance | None = None
+        self._parts: _Parts | None = None
+
+    # The user's side.
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def subscribe(self, topic: str, expression: str | Sql = "*") -> None:
+        """Want messages of a topic: all, those with tags like ``a || b``, or those that meet a condition ``Sql(...)``.
+
+        Again with another expression replaces the first. While running it takes effect within moments.
+
+        Raises:
+            UsageError: the topic's name or the expression cannot be used.
+        """
+        check_topic(topic)
+        subscription_of(topic, expression)
+        self._wishes[topic] = expression
+        if self._instance is not None:
+            self._subscribe_now(self._instance, topic, expression)
+            self._subscriptions_changed()
+
+    def unsubscribe(self, topic: str) -> None:
+        """Want no more messages of a topic. Those in work are finished first."""
+        self._wishes.pop(topic, None)
+        if self._instance is not None:
+            self._subscriptions.pop(self._instance.wrap_topic(topic), None)
+            self._subscriptions_changed()
+
+    def suspend(self) -> None:
+        """Pull no more until ``resume``. What was pulled before is still delivered."""
+        self._is_running.clear()
+
+    def resume(self) -> None:
+        self._is_running.set()
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        """The queues that this consumer has now, with their topics as on the wire."""
+        return sorted(self._parts.rebalancer.held) if self._parts is not None else []
+
+    async def start(self) -> None:
+        """Join the group and begin to consume.
+
+        Raises:
+            UsageError: it runs already, or its group is in use with the same client id.
+            BrokerReplyError: a broker cannot filter by a condition that is subscribed.
+            CometError: no name server could be asked.
+        """
+        if self._instance is not None:
+            raise UsageError(f"consumer of group {self._user_group!r} is started already")
+        instance = ClientInstance.acquire(
+            self.config.client, has_stable_id=self.config.is_broadcast
+        )
+        self._instance = instance
+        try:
+            await instance.start()
+            for topic, expression in self._wishes.items():
+                self._subscribe_now(instance, topic, expression)
+            if not self.config.is_broadcast:
+                retry = retry_topic(self.group)
+                self._subscriptions[retry] = subscription_of(
+                    retry, "*", version=instance.clock.wall_ms()
+                )
+            await self._find_routes(instance)
+            parts = await _Parts.make(self, instance)
+            instance.add_consumer(self)
+        except BaseException:
+            self._instance = None
+            await instance.release()
+            raise
+        self._parts = parts
+        try:
+            await instance.heartbeat()
+            await self._check_conditions(instance)
+            await parts.start()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Leave the group. Listeners may end what they are at (``await_termination_ms``), and exactly what was consumed
+        is committed, so that the others of the group go on without loss or repetition."""
+        instance, parts = self._instance, self._parts
+        if instance is None or self._is_closing:
+            return
+        self._is_closing = True
+        try:
+            if parts is not None:
+                await parts.close(self.config.await_termination_ms / 1000)
+        finally:
+            instance.remove_consumer(self)
+            self._instance = self._parts = None
+            self._subscriptions.clear()
+            self._is_closing = False
+            await instance.release()
+
+    def __repr__(self) -> str:
+        state = "new or closed" if self._parts is None else f"queues={len(self.queues)}"
+        return f"<PushConsumer {self._user_group!r} topics={sorted(self._wishes)} {state}>"
+
+    # What the instance asks of a role.
+
+    @property
+    def group(self) -> str:
+        return wrap(self.config.client.namespace, self._user_group)
+
+    @property
+    def consume_type(self) -> ConsumeType:
+        return ConsumeType.CONSUME_PASSIVELY
+
+    @property
+    def message_model(self) -> MessageModel:
+        return MessageModel(self.config.message_model)
+
+    @property
+    def consume_from(self) -> ConsumeFromWhere:
+        return ConsumeFromWhere(self.config.consume_from_where)
+
+    def subscriptions(self) -> list[SubscriptionData]:
+        return list(self._subscriptions.values())
+
+    def topics(self) -> Collection[str]:
+        return list(self._subscriptions)
+
+    def rebalance_soon(self) -> None:
+        if self._parts is not None:
+            self._parts.rebalance_task.soon()
+
+    async def reset_offsets(self, topic: str, offsets: dict[MessageQueue, int]) -> None:
+        if self._parts is None:
+            return
+        rebalancer = self._parts.rebalancer
+        restarts = [
+            restart
+            for queue, offset in offsets.items()
+            if queue.topic == topic and (restart := rebalancer.restart(queue, offset)) is not None
+        ]
+        if restarts:
+            await asyncio.wait(restarts)
+
+    def positions(self, topic: str) -> dict[MessageQueue, int]:
+        if self._parts is None:
+            return {}
+        return {
+            queue: held.process.commit_offset
+            for queue, held in self._parts.rebalancer.held.items()
+            if queue.topic == topic
+        }
+
+    def running_info(self) -> ConsumerRunningInfo:
+        return ConsumerRunningInfo() if self._parts is None else self._parts.describe()
+
+    async def consume_directly(
+        self, message: ReceivedMessage, broker_name: str
+    ) -> ConsumeDirectlyResult:
+        instance = self._required()
+        if message.topic.startswith(RETRY_PREFIX) and (
+            origin := message.properties.get(RETRY_TOPIC)
+        ):
+            message.topic = instance.unwrap_topic(origin)
+        result = ConsumeDirectlyResult(order=self.is_orderly)
+        started = time.monotonic()
+        try:
+            verdict = judge(await self._call.call_plainly(message), 1)
+            result.consume_result = (
+                ConsumeResult.CR_SUCCESS if verdict.consumed_count else ConsumeResult.CR_LATER
+            )
+        except BadOutcome as error:
+            result.consume_result = ConsumeResult.CR_RETURN_NULL
+            result.remark = str(error)
+        except Exception as error:
+            logger.warning("listener failed group=%s", self._user_group, exc_info=error)
+            result.consume_result = ConsumeResult.CR_THROW_EXCEPTION
+            result.remark = f"{type(error).__name__}: {error}"
+        result.spent_time_mills = int((time.monotonic() - started) * 1000)
+        return result
+
+    # Inside.
+
+    def _for_queries(self) -> ClientInstance:
+        return self._required()
+
+    def _required(self) -> ClientInstance:
+        if self._instance is None:
+            raise ClientClosed(f"consumer of group {self._user_group!r} does not run; start it")
+        return self._instance
+
+    def _subscribe_now(self, instance: ClientInstance, topic: str, expression: str | Sql) -> None:
+        wire_topic = instance.wrap_topic(topic)
+        before = self._subscriptions.get(wire_topic)
+        version = instance.clock.wall_ms()
+        if before is not None:
+            # A broker keeps the older one when the versions are equal.
+            version = max(version, before.sub_version + 1)
+        self._subscriptions[wire_topic] = subscription_of(wire_topic, expression, version=version)
+
+    def _subscriptions_changed(self) -> None:
+        self._is_changed = True
+        self.rebalance_soon()
+
+    async def _find_routes(self, instance: ClientInstance) -> None:
+        """A heartbeat only goes to brokers of known routes."""
+        for topic in self.topics():
+            try:
+                await instance.route(topic)
+            except NoRoute as error:
+                if not topic.startswith(RETRY_PREFIX):
+                    logger.warning("topic is not there yet group=%s reason=%s", self.group, error)
+
+    async def _check_conditions(self, instance: ClientInstance) -> None:
+        for subscription in self.subscriptions():
+            if is_tag_type(subscription.expression_type):
+                continue
+            route = instance.known_route(subscription.topic)
+            body = CheckClientConfigBody(
+                client_id=instance.client_id,
+                group=self.group,
+                namespace=instance.config.namespace or None,
+                subscription_data=subscription,
+            ).encode()
+            for data in route.broker_datas if route is not None else ():
+                address = instance.broker_address(data.broker_name)
+                if address is None:
+                    continue
+                request = Command(RequestCode.CHECK_CLIENT_CONFIG, body=body)
+                reply = await instance.call(address, request, instance.config.call_seconds)
+                if reply.code != ResponseCode.SUCCESS:
+                    raise error_for(reply, address)
+
+    async def _rebalance(self) -> float | None:
+        parts, instance = self._parts, self._instance
+        if parts is None or instance is None:
+            return None
+        if self._is_changed:
+            self._is_changed = False
+            await self._find_routes(instance)
+            # Brokers refuse pulls by a subscription they have not heard of.
+            await instance.heartbeat()
+        again = await parts.rebalancer.run_once()
+        self._share_limits(parts.rebalancer)
+        return again
+
+    def _share_limits(self, rebalancer: Rebalancer) -> None:
+        counts: dict[str, int] = {}
+        for queue in [*rebalancer.held, *rebalancer.taking]:
+            counts[queue.topic] = counts.get(queue.topic, 0) + 1
+        limits = self.config.limits(orderly=self.is_orderly)
+        self._limits = {
+            topic: limits_of_queue(
+                limits,
+                topic_count_max=self.config.pull_threshold_for_topic,
+                topic_size_mib_max=self.config.pull_threshold_size_for_topic,
+                queue_count=count,
+            )
+            for topic, count in counts.items()
+        }
+
+
+class _Parts:
+    """What a running consumer is made of; made by its start, ended by its close."""
+
+    def __init__(
+        self, consumer: PushConsumer, instance: ClientInstance, offsets: OffsetStore
+    ) -> None:
+        config = consumer.config
+        group = consumer.group
+        self._consumer = consumer
+        self._instance = instance
+        self._offsets = offsets
+        self._pulls = PullCalls(instance, group)
+        self._info = ConsumerInfo(instance.clock.wall_ms())
+        self._default_limits = config.limits(orderly=consumer.is_orderly)
+        has_locks = consumer.is_orderly and not config.is_broadcast
+        self._lock_seconds = config.lock_valid_ms / 1000 if has_locks else None
+        self._timestamp_ms = config.timestamp_ms(instance.clock.wall_ms())
+        self._listener = self._make_listener()
+        self.rebalance_task = Periodic(
+            "rebalance",
+            consumer._rebalance,
+            first=0.0,
+            every=config.rebalance_interval_ms / 1000,
+        )
+        self.rebalancer = Rebalancer(
+            instance,
+            group,
+            config=config,
+            is_orderly=consumer.is_orderly,
+            topics=consumer.topics,
+            offsets=offsets,
+            start_offset=self._start_offset,
+            listener=self._listener,
+            make_puller=self._make_puller,
+            locks=QueueLocks(instance, group) if has_locks else None,
+            # The lock of an orderly queue sees to the hand-over.
+            handover=None
+            if config.is_broadcast or consumer.is_orderly
+            else Handover(instance, group),
+            soon=self.rebalance_task.soon,
+            on_left=self._left,
+        )
+        timeout = config.consume_timeout_minutes * 60.0
+        self._tasks = [
+            self.rebalance_task,
+            Periodic(
+                "offsets",
+                self._save,
+                first=config.client.persist_offsets_millis / 1000,
+                every=config.client.persist_offsets_millis / 1000,
+            ),
+            Periodic(
+                "sweep",
+                self._listener.sweep,
+                first=timeout / SWEEPS_PER_TIMEOUT,
+                every=timeout / SWEEPS_PER_TIMEOUT,
+            ),
+        ]
+        if has_locks:
+            self._tasks.append(
+                Periodic(
+                    "locks",
+                    self.rebalancer.renew_locks,
+                    first=config.lock_interval_ms / 1000,
+                    every=config.lock_interval_ms / 1000,
+                )
+            )
+
+    @classmethod
+    async def make(cls, consumer: PushConsumer, instance: ClientInstance) -> _Parts:
+        if not consumer.config.is_broadcast:
+            return cls(consumer, instance, BrokerOffsets(instance, consumer.group))
+        local = LocalOffsets(
+            instance.client_id, consumer.group, consumer.config.local_offset_directory
+        )
+        await local.load()
+        return cls(consumer, instance, local)
+
+    async def start(self) -> None:
+        self._listener.start()
+        for task in self._tasks:
+            task.start()
+
+    async def close(self, timeout: float) -> None:
+        for task in self._tasks:
+            await task.stop()
+        try:
+            await self.rebalancer.close(timeout)
+        finally:
+            await self._listener.close(WORKERS_END_SECONDS)
+
+    def describe(self) -> ConsumerRunningInfo:
+        consumer, clock = self._consumer, self._instance.clock
+        now = clock.monotonic()
+        queues = {**self.rebalancer.leaving, **self.rebalancer.held}
+        seconds = self._lock_seconds
+        return self._info.describe(
+            config=consumer.config,
+            is_orderly=consumer.is_orderly,
+            lock_is_valid={
+                queue: seconds is not None and held.is_locked(now, seconds)
+                for queue, held in queues.items()
+            },
+            subscriptions=consumer.subscriptions(),
+            queues=queues,
+            taking=self.rebalancer.taking,
+            now_ms=clock.wall_ms(),
+            now=now,
+        )
+
+    def _left(self, held: HeldQueue) -> None:
+        self._pulls.forget(held.queue)
+        self._info.left(held)
+
+    async def _save(self) -> None:
+        held = self.rebalancer.held
+        self._info.sample(self._instance.clock.monotonic(), held.values())
+        await self._offsets.save(
+            {queue: each.process.commit_offset for queue, each in held.items()}
+        )
+
+    async def _start_offset(self, queue: MessageQueue) -> int:
+        return await start_offset(
+            self._instance, self._offsets, queue, self._consumer.consume_from, self._timestamp_ms
+        )
+
+    def _make_listener(self) -> ConcurrentListener | OrderlyListener:
+        consumer, config, instance = self._consumer, self._consumer.config, self._instance
+        times = config.max_reconsume_times
+        call = consumer._call
+        if consumer.is_orderly:
+            return OrderlyListener(
+                call,
+                group=consumer.group,
+                worker_count=config.consume_thread_max,
+                batch_max=config.consume_batch_max,
+                suspend_seconds=config.suspend_queue_ms / 1000,
+                reconsume_times_max=None if times < 0 else times,
+                lock_seconds=self._lock_seconds,
+                send_back=SendBack(instance, consumer.group, JAVA_INT_MAX if times < 0 else times),
+                unwrap_topic=instance.unwrap_topic,
+                clock=instance.clock,
+            )
+        retries = CONCURRENT_RETRIES_MAX if times < 0 else times
+        return ConcurrentListener(
+            call,
+            group=consumer.group,
+            worker_count=config.consume_thread_max,
+            batch_max=config.consume_batch_max,
+            timeout=config.consume_timeout_minutes * 60.0,
+            send_back=None if config.is_broadcast else SendBack(instance, consumer.group, retries),
+            unwrap_topic=instance.unwrap_topic,
+            clock=instance.clock,
+        )
+
+    def _make_puller(self, held: HeldQueue, on_illegal: Callable[[int], None]) -> Puller:
+        consumer = self._consumer
+        topic = held.queue.topic
+        return Puller(
+            held,
+            self._pulls,
+            config=consumer.config,
+            subscription=lambda: consumer._subscriptions.get(topic),
+            limits=lambda: consumer._limits.get(topic, self._default_limits),
+            is_running=consumer._is_running,
+            lock_seconds=self._lock_seconds,
+            commits=not consumer.config.is_broadcast,
+            deliver=self._listener.deliver,
+            on_illegal=on_illegal,
+            clock=self._instance.clock,
+        )
