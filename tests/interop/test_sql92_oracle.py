@@ -15,8 +15,11 @@ from cometmq.model.sql92.errors import BadExpression
 from cometmq.model.sql92.selector import Selector
 
 from .java import fetch_jars
+from .report import TEST_SECONDS_MAX
 from .single_java import SingleJava
 from .systems import POMS, ROCKETMQ_4, ROCKETMQ_5
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(TEST_SECONDS_MAX)]
 
 COUNT = 40_000
 SEED = 20240817

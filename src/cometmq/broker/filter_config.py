@@ -32,3 +32,28 @@ class FiltersConfig:
         low=1,
         high=99,
     )
+    function_directory: str = setting(
+        "filterFunctionDirectory",
+        "Directory of filter functions (name.py with wants(message)), for subscriptions of type PYTHON; empty: none.",
+        default="",
+    )
+    function_workers: int = setting(
+        "filterFunctionWorkers",
+        "Most processes that run filter functions.",
+        default=2,
+        low=1,
+        high=256,
+    )
+    function_batch_ms: int = setting(
+        "filterFunctionBatchMillis",
+        "Longest time a filter function may take for the messages of one pull, at most 32.",
+        default=1000,
+        low=10,
+        high=60_000,
+    )
+    function_memory_bytes: int = setting(
+        "filterFunctionMemoryMax",
+        "Address space of a process that runs filter functions, in bytes.",
+        default=512 * 1024 * 1024,
+        low=64 * 1024 * 1024,
+    )

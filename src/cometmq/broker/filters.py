@@ -31,19 +31,22 @@ class MessageFilter:
         tags: hashes of the wanted tags; None takes all.
         wants: judges by properties; None takes all.
         scan_count: most entries of the queue to look at in one go.
+        function: name of a filter function that judges, in a process of its own.
     """
 
-    __slots__ = ("scan_count", "tags", "wants")
+    __slots__ = ("function", "scan_count", "tags", "wants")
 
     def __init__(
         self,
         tags: Collection[int] | None = None,
         wants: Wants | None = None,
         scan_count: int = SCAN_COUNT_MAX,
+        function: str | None = None,
     ) -> None:
         self.tags = tags
         self.wants = wants
         self.scan_count = scan_count
+        self.function = function
 
     @property
     def by_record(self) -> Callable[[memoryview], bool] | None:

@@ -20,6 +20,7 @@ from cometmq.broker.cluster_view import ClusterView
 from cometmq.broker.config import BrokerConfig
 from cometmq.broker.consumer_filters import ConsumerFilters
 from cometmq.broker.consumer_notifier import ConsumerNotifier
+from cometmq.broker.filter_functions.pool import FilterFunctions
 from cometmq.broker.flow_control import FlowControl
 from cometmq.broker.housekeeping import Housekeeping
 from cometmq.broker.live_config import LiveConfig
@@ -221,6 +222,8 @@ class Broker:
         self._saver = TableSaver((self.topics, self.groups, self.filters))
         stack.push_async_callback(self._saver.stop)
         self._saver.start()
+        functions = FilterFunctions(config.filters, self.clock)
+        stack.push_async_callback(functions.stop)
         pulls = PullProcessor(
             live=self.live,
             store=self.store,
@@ -229,6 +232,7 @@ class Broker:
             creation=self.creation,
             clients=self.clients,
             filters=self.filters,
+            functions=functions,
             stats=self.stats,
             clock=self.clock,
             scheduler=asyncio.get_running_loop(),
@@ -239,6 +243,7 @@ class Broker:
             live=self.live,
             clients=self.clients,
             filters=self.filters,
+            functions=functions,
             notifier=self.notifier,
             creation=self.creation,
         )

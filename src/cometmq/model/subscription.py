@@ -12,6 +12,8 @@ from cometmq.model.java_hash import java_hash
 
 TAG = "TAG"
 SQL92 = "SQL92"
+PYTHON = "PYTHON"
+"""Ours: the expression is the name of a filter function that the broker's operator provides."""
 ALL = "*"
 
 

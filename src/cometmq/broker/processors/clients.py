@@ -8,12 +8,13 @@ import logging
 from cometmq.broker.client_registry import GROUPS_PER_CONNECTION_MAX, ClientRegistry
 from cometmq.broker.consumer_filters import ConsumerFilters
 from cometmq.broker.consumer_notifier import ConsumerNotifier
+from cometmq.broker.filter_functions.pool import FilterFunctions
 from cometmq.broker.filters import no_filter_text
 from cometmq.broker.live_config import LiveConfig
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.model.names import group_fault
 from cometmq.model.sql92.errors import BadExpression
-from cometmq.model.subscription import SQL92, is_tag_type
+from cometmq.model.subscription import PYTHON, SQL92, is_tag_type
 from cometmq.protocol.bodies.heartbeat import (
     CheckClientConfigBody,
     ConsumerData,
@@ -39,11 +40,13 @@ class ClientProcessor:
         live: LiveConfig,
         clients: ClientRegistry,
         filters: ConsumerFilters,
+        functions: FilterFunctions,
         notifier: ConsumerNotifier,
         creation: TopicCreation,
     ) -> None:
         self._live = live
         self._filters = filters
+        self._functions = functions
         self._clients = clients
         self._notifier = notifier
         self._creation = creation
@@ -97,7 +100,11 @@ class ClientProcessor:
         return command.reply()
 
     def _check_expression(self, kind: str, text: str) -> None:
-        if not self._live.current.filters.property_filter:
+        if kind == PYTHON and self._functions.is_enabled:
+            if fault := self._functions.fault_of(text):
+                raise Refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, fault)
+            return
+        if kind == PYTHON or not self._live.current.filters.property_filter:
             raise Refused(ResponseCode.SYSTEM_ERROR, no_filter_text(kind))
         if kind != SQL92:
             raise Refused(

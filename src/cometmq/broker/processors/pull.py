@@ -6,23 +6,24 @@ Stored bytes are shipped as they are, straight out of the log's mapping. A pull 
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Final
 
-from cometmq.base.errors import StoreError, UsageError
+from cometmq.base.errors import StoreError
 from cometmq.base.ports import Clock
 from cometmq.broker.client_registry import ClientRegistry
 from cometmq.broker.config import BrokerConfig
 from cometmq.broker.consumer_filters import ConsumerFilters
-from cometmq.broker.filters import SCAN_COUNT_MAX, MessageFilter, no_filter_text, tag_filter
+from cometmq.broker.filter_functions.pool import FilterFunctions, FunctionsBusy, FunctionUnusable
+from cometmq.broker.filter_functions.reading import read_by_function
+from cometmq.broker.filters import SCAN_COUNT_MAX, MessageFilter
 from cometmq.broker.live_config import LiveConfig
 from cometmq.broker.long_polling import LongPolling, ParkedPull, Scheduler
+from cometmq.broker.pull_wishes import PullWishes, refused
 from cometmq.broker.stats import BrokerStats
 from cometmq.broker.topic_creation import TopicCreation
-from cometmq.model.consumption import MessageModel
 from cometmq.model.flags import PullFlag, is_readable
 from cometmq.model.group import SubscriptionGroupConfig
-from cometmq.model.names import RETRY_PREFIX
-from cometmq.model.subscription import SQL92, SubscriptionData, build_subscription, is_tag_type
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import FLAG_RESPONSE, Body, Command
 from cometmq.protocol.fields import decode_fields
@@ -37,7 +38,6 @@ from cometmq.store.meta.topics import TopicTable
 
 _COMMIT: Final = int(PullFlag.COMMIT_OFFSET)
 _SUSPEND: Final = int(PullFlag.SUSPEND)
-_SUBSCRIPTION: Final = int(PullFlag.SUBSCRIPTION)
 _LITE: Final = int(PullFlag.LITE_PULL)
 
 SUSPEND_SECONDS_MAX: Final = 600.0
@@ -68,6 +68,7 @@ class PullProcessor:
         creation: TopicCreation,
         clients: ClientRegistry,
         filters: ConsumerFilters,
+        functions: FilterFunctions,
         stats: BrokerStats,
         clock: Clock,
         scheduler: Scheduler,
@@ -76,8 +77,8 @@ class PullProcessor:
         self._topics = topics
         self._offsets = offsets
         self._creation = creation
-        self._clients = clients
-        self._filters = filters
+        self._functions = functions
+        self._wishes = PullWishes(live=live, clients=clients, filters=filters, functions=functions)
         self._stats = stats
         self._monotonic = clock.monotonic
         self.long_polling = LongPolling(
@@ -93,23 +94,55 @@ class PullProcessor:
         dispatcher.add(RequestCode.PULL_MESSAGE, self.pull)
         dispatcher.add(RequestCode.LITE_PULL_MESSAGE, self.pull)
 
-    def pull(self, connection: Connection, command: Command) -> Command | None:
+    def pull(
+        self, connection: Connection, command: Command
+    ) -> Command | Awaitable[Command | None] | None:
         header = decode_fields(PullMessageHeader, command.ext)
         group, wanted = self._admit(connection, header)
+        if wanted.function is not None:
+            self._commit(header)
+            return self._pull_by_function(connection, command, header, group, wanted)
         found = self._read(header, wanted)
+        self._commit(header)
+        if self._waits(connection, command, header, wanted, found):
+            return None
+        return self._reply(command, header, group, found)
+
+    async def _pull_by_function(
+        self,
+        connection: Connection,
+        command: Command,
+        header: PullMessageHeader,
+        group: SubscriptionGroupConfig,
+        wanted: MessageFilter,
+    ) -> Command | None:
+        found = await self._read_by_function(header, wanted)
+        if self._waits(connection, command, header, wanted, found):
+            return None
+        return self._reply(command, header, group, found)
+
+    def _commit(self, header: PullMessageHeader) -> None:
         if header.sys_flag & _COMMIT and not self._is_slave and header.commit_offset >= 0:
             self._offsets.commit(
                 header.consumer_group, header.topic, header.queue_id, header.commit_offset
             )
-        if (
+
+    def _waits(
+        self,
+        connection: Connection,
+        command: Command,
+        header: PullMessageHeader,
+        wanted: MessageFilter,
+        found: GetResult,
+    ) -> bool:
+        """Whether a pull that found nothing new was parked."""
+        return bool(
             header.sys_flag & _SUSPEND
             and _code(found, header) == ResponseCode.PULL_NOT_FOUND
             # Data is missing in the middle of the queue: no append will ever wake that one.
             and found.status is not GetStatus.OFFSET_FOUND_NULL
             and self._park(connection, command, header, wanted)
-        ):
-            return None
-        return self._reply(command, header, group, found)
+        )
 
     def _rerun(self, parked: ParkedPull) -> None:
         """Answer a pull that waited. What changed meanwhile (topic deleted, client gone) is judged anew."""
@@ -117,7 +150,27 @@ class PullProcessor:
         try:
             header = decode_fields(PullMessageHeader, command.ext)
             group, wanted = self._admit(connection, header)
+            if wanted.function is not None:
+                connection.run_handler(
+                    self._rerun_by_function(connection, command, header, group, wanted)
+                )
+                return
             reply = self._reply(command, header, group, self._read(header, wanted))
+        except Refused as refusal:
+            reply = command.reply(refusal.code, refusal.remark, ext=refusal.ext)
+        connection.send(reply)
+
+    async def _rerun_by_function(
+        self,
+        connection: Connection,
+        command: Command,
+        header: PullMessageHeader,
+        group: SubscriptionGroupConfig,
+        wanted: MessageFilter,
+    ) -> None:
+        try:
+            found = await self._read_by_function(header, wanted)
+            reply = self._reply(command, header, group, found)
         except Refused as refusal:
             reply = command.reply(refusal.code, refusal.remark, ext=refusal.ext)
         connection.send(reply)
@@ -127,115 +180,40 @@ class PullProcessor:
     ) -> tuple[SubscriptionGroupConfig, MessageFilter]:
         """The checks of a pull in RocketMQ's order, and what it wants. Raises Refused."""
         if not self._is_readable:
-            raise _refused(ResponseCode.NO_PERMISSION, "the broker pulling message is forbidden")
+            raise refused(ResponseCode.NO_PERMISSION, "the broker pulling message is forbidden")
         if header.sys_flag & _LITE and not self._is_lite_pull:
-            raise _refused(
+            raise refused(
                 ResponseCode.NO_PERMISSION, "the broker pulling message of lite pull is forbidden"
             )
         group = self._creation.group(header.consumer_group)
         if group is None:
-            raise _refused(
+            raise refused(
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
                 f"subscription group [{header.consumer_group}] does not exist",
             )
         if not group.consume_enable:
-            raise _refused(
+            raise refused(
                 ResponseCode.NO_PERMISSION,
                 f"subscription group no permission, {header.consumer_group}",
             )
         topic = self._topics.get(header.topic)
         if topic is None:
-            raise _refused(
+            raise refused(
                 ResponseCode.TOPIC_NOT_EXIST,
                 f"topic[{header.topic}] not exist, apply first please!",
             )
         if not is_readable(topic.perm):
-            raise _refused(
+            raise refused(
                 ResponseCode.NO_PERMISSION,
                 f"the topic[{header.topic}] pulling message is forbidden",
             )
         if not 0 <= header.queue_id < topic.read_queue_nums:
-            raise _refused(
+            raise refused(
                 ResponseCode.SYSTEM_ERROR,
                 f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}] "
                 f"topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[{connection.peer}]",
             )
-        if header.sys_flag & _SUBSCRIPTION:
-            wanted = self._carried_filter(header)
-        else:
-            wanted = self._registered_filter(header, group)
-        if self._is_retry_filtered and header.topic.startswith(RETRY_PREFIX):
-            wanted = self._filters.retry_filter(header.topic.removeprefix(RETRY_PREFIX))
-        return group, wanted
-
-    def _carried_filter(self, header: PullMessageHeader) -> MessageFilter:
-        """The filter that a pull brings itself."""
-        kind, text = header.expression_type, header.subscription
-        try:
-            if is_tag_type(kind):
-                return tag_filter(build_subscription(header.topic, text))
-            self._refuse_expression(kind)
-            if kind != SQL92:
-                raise UsageError(f"expected type TAG or {SQL92}, found {kind!r}")
-            return self._filters.compile(text or "")
-        except UsageError as error:
-            raise _refused(
-                ResponseCode.SUBSCRIPTION_PARSE_FAILED,
-                f"parse the consumer's subscription failed: {error}",
-            ) from None
-
-    def _registered_filter(
-        self, header: PullMessageHeader, group: SubscriptionGroupConfig
-    ) -> MessageFilter:
-        wish = self._registered_wish(header, group)
-        if is_tag_type(wish.expression_type):
-            return tag_filter(wish)
-        known = self._filters.get(header.topic, header.consumer_group)
-        wanted = self._filters.filter_of(header.topic, header.consumer_group)
-        if known is None or wanted is None:
-            raise _refused(
-                ResponseCode.FILTER_DATA_NOT_EXIST,
-                "The broker's consumer filter data is not exist!Your expression may be wrong!",
-            )
-        if known.client_version < wish.sub_version:
-            raise _refused(
-                ResponseCode.FILTER_DATA_NOT_LATEST,
-                "the consumer's consumer filter data not latest",
-            )
-        self._refuse_expression(wish.expression_type)
-        return wanted
-
-    def _refuse_expression(self, kind: str | None) -> None:
-        if not self._is_property_filter:
-            raise Refused(ResponseCode.SYSTEM_ERROR, no_filter_text(kind))
-
-    def _registered_wish(
-        self, header: PullMessageHeader, group: SubscriptionGroupConfig
-    ) -> SubscriptionData:
-        """What the group's heartbeats say it wants of the topic."""
-        online = self._clients.consumer_group(header.consumer_group)
-        if online is None:
-            raise _refused(
-                ResponseCode.SUBSCRIPTION_NOT_EXIST, "the consumer's group info not exist"
-            )
-        if (
-            not group.consume_broadcast_enable
-            and online.message_model == MessageModel.BROADCASTING.value
-        ):
-            raise _refused(
-                ResponseCode.NO_PERMISSION,
-                f"the consumer group[{header.consumer_group}] can not consume by broadcast way",
-            )
-        wish = online.subscriptions.get(header.topic)
-        if wish is None:
-            raise _refused(
-                ResponseCode.SUBSCRIPTION_NOT_EXIST, "the consumer's subscription not exist"
-            )
-        if wish.sub_version < header.sub_version:
-            raise _refused(
-                ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest"
-            )
-        return wish
+        return group, self._wishes.filter_of(header, group)
 
     def _read(self, header: PullMessageHeader, wanted: MessageFilter) -> GetResult:
         started = self._monotonic()
@@ -251,13 +229,35 @@ class PullProcessor:
                 scan_max=wanted.scan_count,
             )
         except StoreError as error:
-            raise _refused(
+            raise refused(
                 ResponseCode.SYSTEM_ERROR, f"store getMessage return null: {error}"
             ) from error
         took_ms = int((self._monotonic() - started) * 1000)
         if took_ms > self._stats.get_max_ms:
             self._stats.get_max_ms = took_ms
         return found
+
+    async def _read_by_function(
+        self, header: PullMessageHeader, wanted: MessageFilter
+    ) -> GetResult:
+        assert wanted.function is not None
+        try:
+            return await read_by_function(
+                self._store,
+                self._functions,
+                wanted.function,
+                header,
+                seconds_max=self._function_seconds,
+                monotonic=self._monotonic,
+            )
+        except StoreError as error:
+            raise refused(
+                ResponseCode.SYSTEM_ERROR, f"store getMessage return null: {error}"
+            ) from error
+        except FunctionUnusable as error:
+            raise refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from error
+        except FunctionsBusy as error:
+            raise refused(ResponseCode.SYSTEM_BUSY, str(error)) from error
 
     def _park(
         self,
@@ -326,8 +326,7 @@ class PullProcessor:
 
     def _apply(self, config: BrokerConfig) -> None:
         self._is_readable = is_readable(config.topics.permission)
-        self._is_property_filter = config.filters.property_filter
-        self._is_retry_filtered = config.filters.retry_too
+        self._function_seconds = config.filters.function_batch_ms / 1000
         self._is_lite_pull = config.polling.lite_pull
         self._is_long_polling = config.polling.long_polling
         self._short_polling_seconds = config.polling.short_polling_ms / 1000
@@ -342,7 +341,3 @@ def _code(found: GetResult, header: PullMessageHeader) -> ResponseCode:
         return code
     # An empty or unknown queue: fine for a reader at its start, a wrong offset for any other.
     return ResponseCode.PULL_OFFSET_MOVED if header.queue_offset else ResponseCode.PULL_NOT_FOUND
-
-
-def _refused(code: ResponseCode, text: str) -> Refused:
-    return Refused(code, text, ext={})

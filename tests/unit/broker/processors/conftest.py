@@ -11,6 +11,7 @@ from cometmq.broker.client_registry import ClientRegistry
 from cometmq.broker.config import load_broker_config
 from cometmq.broker.consumer_filters import ConsumerFilters
 from cometmq.broker.consumer_notifier import ConsumerNotifier
+from cometmq.broker.filter_functions.pool import FilterFunctions
 from cometmq.broker.flow_control import FlowControl
 from cometmq.broker.live_config import LiveConfig
 from cometmq.broker.processors.clients import ClientProcessor
@@ -88,6 +89,7 @@ class Rig:
             table.load()
         self.creation.create_system_entries(config.identity)
         self.live.on_change(lambda changed: self.creation.apply(changed.topics))
+        functions = FilterFunctions(config.filters, self.clock)
         self.pulls = PullProcessor(
             live=self.live,
             store=self.store,
@@ -96,6 +98,7 @@ class Rig:
             creation=self.creation,
             clients=self.clients,
             filters=self.filters,
+            functions=functions,
             stats=self.stats,
             clock=self.clock,
             scheduler=loop,
@@ -105,6 +108,7 @@ class Rig:
             live=self.live,
             clients=self.clients,
             filters=self.filters,
+            functions=functions,
             notifier=ConsumerNotifier(self.clients, self.groups.get),
             creation=self.creation,
         )
