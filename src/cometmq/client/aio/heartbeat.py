@@ -77,12 +77,9 @@ class Heartbeats:
         """Whether there is a broker that has not answered a heartbeat yet."""
         return any(address not in self._greeted for address in self.targets())
 
-    def lost(self, address: str) -> bool:
-        """A connection is gone, and with it what the broker knew. Whether that was a broker that knew us."""
-        if address not in self._greeted:
-            return False
+    def lost(self, address: str) -> None:
+        """A connection is gone, and with it what the broker knew of us."""
         self._greeted.discard(address)
-        return True
 
     def version(self, broker_name: str) -> int:
         """The version a broker gave with its last answer, 0 when it gave none."""

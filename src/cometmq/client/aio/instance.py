@@ -1,7 +1,7 @@
 """What producers and consumers share: name servers, routes, connections to brokers, heartbeats.
 
-Next on a message's way: ``producer`` sends through it, consumers read through it. ``routes`` and ``heartbeat`` do its
-background work, ``server_requests`` takes what brokers ask of clients to the role it is for.
+Next on a message's way: ``producer`` sends through it, consumers read through it. ``background`` says when
+it does what by itself, ``server_requests`` takes what brokers ask of clients to the role it is for.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Final, Protocol, Self
 from cometmq.base.errors import RemotingError, UsageError
 from cometmq.base.ports import Clock
 from cometmq.base.system import SystemClock
+from cometmq.client.aio.background import Background
 from cometmq.client.aio.heartbeat import Heartbeats
 from cometmq.client.aio.name_servers import NameServers
-from cometmq.client.aio.periodic import Periodic
 from cometmq.client.aio.roles import ConsumerRole, ProducerRole, RoleTable
 from cometmq.client.aio.routes import Routes
 from cometmq.client.aio.server_requests import ServerRequests
@@ -42,10 +42,6 @@ from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.remoting.local_address import local_address
 
 logger = logging.getLogger("cometmq.client")
-
-FIRST_ROUTES_SECONDS: Final = 0.01
-FIRST_HEARTBEAT_SECONDS: Final = 1.0
-FIRST_LOOK_UP_SECONDS: Final = 10.0
 
 
 class Remoting(Protocol):
@@ -110,25 +106,9 @@ class ClientInstance:
             timeout=config.call_seconds,
             is_unit_mode=config.is_unit_mode,
         )
-        self._route_task = Periodic(
-            "routes",
-            self._routes.refresh,
-            first=FIRST_ROUTES_SECONDS,
-            every=config.poll_name_server_millis / 1000,
-        )
-        self._heartbeat_task = Periodic(
-            "heartbeat",
-            self._heartbeats.beat_all,
-            first=FIRST_HEARTBEAT_SECONDS,
-            every=config.heartbeat_millis / 1000,
-        )
-        self._look_up_task = Periodic(
-            "name-servers",
-            self._name_servers.look_up,
-            first=FIRST_LOOK_UP_SECONDS,
-            every=config.address_service_millis / 1000,
-        )
+        self._background = Background(config, self._name_servers, self._routes, self._heartbeats)
         self._users = 1
+        self._shared_in: dict[str, ClientInstance] = {}
         self._starting = asyncio.Lock()
         self._is_started = False
         self._leaving: set[asyncio.Task[None]] = set()
@@ -147,6 +127,7 @@ class ClientInstance:
         if known is None:
             made = cls(config, clock=clock, has_stable_id=has_stable_id)
             instances[made.client_id] = made
+            made._shared_in = instances
             return made
         assert isinstance(known, cls)
         if known.config != config:
@@ -164,36 +145,18 @@ class ClientInstance:
                 raise ClientClosed(f"client {self.client_id} is closed; make a new one")
             if self._is_started:
                 return
-            if not self._name_servers.is_static:
-                await self._name_servers.look_up()
-                self._look_up_task.start()
-            self._route_task.start()
-            self._heartbeat_task.start()
-            self._routes.is_refreshed = True
+            await self._background.start()
             self._is_started = True
             logger.info("client started id=%s", self.client_id)
 
     async def release(self) -> None:
         """One user less. The last one's release tells the brokers and closes the connections."""
-        if self._users == 0:
-            return
-        self._users -= 1
-        if self._users > 0:
-            return
-        for instances in list(_INSTANCES.values()):
-            if instances.get(self.client_id) is self:
-                del instances[self.client_id]
-        for task in (self._look_up_task, self._route_task, self._heartbeat_task):
-            await task.stop()
-        self._routes.is_refreshed = False
-        for producer in list(self._roles.producers.values()):
-            self.remove_producer(producer)
-        for consumer in list(self._roles.consumers.values()):
-            self.remove_consumer(consumer)
-        if self._leaving:
-            await asyncio.wait(self._leaving)
-        await self._routes.close()
-        await self._remoting.close()
+        async with self._starting:
+            if self._users == 0:
+                return
+            self._users -= 1
+            if self._users == 0:
+                await self._close()
 
     async def route(self, topic: str, *, fresh: bool = False) -> TopicRoute:
         """The topic's route: the same object until something in it changes.
@@ -281,8 +244,7 @@ class ClientInstance:
 
     def refresh_soon(self) -> None:
         """Topics or subscriptions of a role changed: routes and a heartbeat are due now, in the background."""
-        self._route_task.soon()
-        self._heartbeat_task.soon()
+        self._background.roles_changed()
 
     async def heartbeat(self) -> None:
         """One heartbeat to all brokers of known routes, now. A broker that does not answer is logged."""
@@ -341,15 +303,25 @@ class ClientInstance:
             sign(command, account.access_key, account.secret_key, account.security_token or None)
 
     def _route_changed(self, topic: str) -> None:
-        if self._heartbeats.has_strangers():
-            self._heartbeat_task.soon()
+        self._background.route_changed()
         for consumer in list(self._roles.consumers.values()):
             if topic in consumer.topics():
                 consumer.rebalance_soon()
 
     def _connection_lost(self, connection: Connection) -> None:
-        if self._heartbeats.lost(connection.peer):
-            self._heartbeat_task.soon()
+        self._background.connection_lost(connection.peer)
+
+    async def _close(self) -> None:
+        self._shared_in.pop(self.client_id, None)
+        await self._background.stop()
+        for producer in list(self._roles.producers.values()):
+            self.remove_producer(producer)
+        for consumer in list(self._roles.consumers.values()):
+            self.remove_consumer(consumer)
+        if self._leaving:
+            await asyncio.wait(self._leaving)
+        await self._routes.close()
+        await self._remoting.close()
 
     def _leave(self, *, producer_group: str = "", consumer_group: str = "") -> None:
         leaving = asyncio.get_running_loop().create_task(

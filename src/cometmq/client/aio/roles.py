@@ -113,8 +113,12 @@ class RoleTable:
         return True
 
     def is_watched(self, topic: str) -> bool:
-        """Whether somebody's routes are to be kept fresh for this topic."""
-        return topic in self.watched()
+        """Whether the route of this topic is to be kept fresh."""
+        return (
+            any(topic in role.topics() for role in self.producers.values())
+            or any(topic in role.topics() for role in self.consumers.values())
+            or (topic == AUTO_CREATE_TOPIC and bool(self.producers))
+        )
 
     def watched(self) -> set[str]:
         """All topics whose routes are to be kept fresh."""

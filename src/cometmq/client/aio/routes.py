@@ -83,6 +83,10 @@ class Routes:
             except NoRoute:
                 raise unknown from None
 
+    def has_unknown(self) -> bool:
+        """Whether there is a watched topic of which no route is known."""
+        return any(self.table.route(topic) is None for topic in self._roles.watched())
+
     async def refresh(self) -> None:
         """Ask for all watched routes anew, then forget what nobody uses and brokers that are in no route any more."""
         watched = self._roles.watched()

@@ -225,6 +225,61 @@ def test_heartbeats_go_on_at_their_interval_whatever_happens(
     _run(main)
 
 
+def test_a_topic_that_a_heartbeat_makes_is_found_soon(
+    cluster: Any, names: Any, make_route: Any, make_consumer: Any
+) -> None:
+    def broker(request: Command) -> Command:
+        names.routes["%RETRY%g"] = make_route({"b": {0: "b:1"}}, queues=1)
+        return request.reply()
+
+    cluster.servers["b:1"] = broker
+
+    async def main() -> None:
+        instance = ClientInstance(_config(), remoting=cluster)
+        consumer = make_consumer("g", "T", "%RETRY%g")
+        instance.add_consumer(consumer)
+        await instance.start()
+        await _until(lambda: instance.known_route("%RETRY%g") is not None)
+        assert consumer.rebalances == 2
+        await instance.release()
+
+    _run(main)
+
+
+def test_a_broker_is_greeted_again_after_its_connection_was_lost(
+    cluster: Any, make_consumer: Any
+) -> None:
+    class Lost:
+        peer = "b:1"
+
+    async def main() -> None:
+        instance = ClientInstance(_config(), remoting=cluster)
+        instance.add_consumer(make_consumer("g", "T"))
+        await instance.start()
+        await _until(lambda: len(cluster.sent(HEART_BEAT)) == 1)
+        for _ in range(3):
+            instance._connection_lost(Lost())  # type: ignore[arg-type]
+        await _until(lambda: len(cluster.sent(HEART_BEAT)) == 2)
+        await instance.release()
+        instance._connection_lost(Lost())  # type: ignore[arg-type]
+
+    _run(main)
+    assert len(cluster.sent(HEART_BEAT)) == 2
+
+
+def test_a_release_during_the_start_leaves_nothing_running(remoting: Any) -> None:
+    async def main() -> None:
+        config = _config(name_servers="", address_service="127.0.0.1:1")
+        instance = ClientInstance(config, remoting=remoting)
+        starting = asyncio.create_task(instance.start())
+        await asyncio.sleep(0)
+        await instance.release()
+        await starting
+        assert [task for task in asyncio.all_tasks() if "cometmq" in task.get_name()] == []
+
+    _run(main)
+
+
 def test_where_a_queue_is(cluster: Any, names: Any, make_route: Any) -> None:
     names.routes["T"] = make_route({"b": {0: "b:1", 1: "b:2"}})
 
