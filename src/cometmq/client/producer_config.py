@@ -113,7 +113,7 @@ class ProducerConfig:
         high=1000,
     )
     retried_codes: frozenset[int] = RETRIED_CODES
-    """Broker codes after which a send is tried again. Add 2 and 1500 to have RocketMQ 5's set."""
+    """Broker codes after which a send is tried again. RocketMQ 5 adds 2 and 1500."""
     client: ClientConfig = field(default_factory=ClientConfig)
 
     def __post_init__(self) -> None:

@@ -33,10 +33,10 @@ RETRIED_CODES: Final = frozenset(
         int(ResponseCode.NOT_IN_CURRENT_UNIT),
     }
 )
-"""What 4.9 sends again."""
+"""What 4.9 sends again. 5.x adds SYSTEM_BUSY (2) and GO_AWAY (1500)."""
 
 BUSY_CODES: Final = frozenset({int(ResponseCode.SYSTEM_BUSY), int(ResponseCode.FLOW_CONTROL)})
-"""Flow control. RocketMQ 5 sends these again, too."""
+"""Flow control."""
 
 
 class SendMode(Enum):
