@@ -20,6 +20,8 @@ from cometmq.store.index_files import IndexFiles
 SCAN_BYTES_MIN: Final = 16_000
 """A read looks at this many bytes of a queue at least, however few messages it may return."""
 
+TAG_HASH_MIN: Final = -(2**31)
+
 TagFilter = Callable[[int], bool]
 RecordFilter = Callable[[memoryview], bool]
 
@@ -123,7 +125,8 @@ class Reader:
                 elif count >= memory_count_max or total + size_bytes > memory_bytes_max:
                     break
             examined += 1
-            if tags is not None and not tags(tags_code):
+            # A code below all hashes is an address in RocketMQ's extended queue; the client will look at the tag.
+            if tags is not None and tags_code >= TAG_HASH_MIN and not tags(tags_code):
                 continue
             if physical_offset < log_start or physical_offset + size_bytes > log_end:
                 if not count:

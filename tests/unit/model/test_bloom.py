@@ -16,3 +16,4 @@ def test_bits_of_a_group_and_topic() -> None:
     bloom = bloom_filter(32, 20)
     assert bloom == BloomFilter(hash_count=3, bit_count=112)
     assert bloom.positions("group1#TopicTest") == [79, 5, 68]
+    assert bloom.positions("CG_sql#TopicSql") == [74, 76, 33]

@@ -408,3 +408,26 @@ def test_a_failed_sync_ends_the_store(message: Make) -> None:
     store.close()
     assert answers == [False]
     assert files.exists("/store/abort")
+
+
+def test_an_address_in_an_extended_queue_is_no_tag_to_filter_by(lab: Lab, message: Make) -> None:
+    store = lab.open()
+    for tags_code in (5, -(2**31), -(2**31) - 1, 48 - 2**63):
+        store.put(message(b"x", tags_code=tags_code))
+    found = store.get("T", 0, 0, 32, tags=lambda code: code == 5)
+    # The two addresses are left to the client.
+    assert (found.count, found.next_offset) == (3, 4)
+
+
+def test_a_filtered_read_looks_at_no_more_entries_than_it_may(lab: Lab, message: Make) -> None:
+    store = lab.open()
+    for _ in range(10):
+        store.put(message(b"x"))
+    seen: list[int] = []
+
+    def record(view: memoryview) -> bool:
+        seen.append(len(view))
+        return False
+
+    found = store.get("T", 0, 2, 32, record=record, scan_max=3)
+    assert (found.status, found.next_offset, len(seen)) == (GetStatus.NO_MATCHED_MESSAGE, 5, 3)
