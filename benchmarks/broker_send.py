@@ -1,50 +1,40 @@
-"""What a send and a pull cost the broker beyond the wire: the processors driven in-process, without a socket.
+"""What a send and a pull cost the broker beyond the wire: a real broker, its requests handed in without a socket.
 
     python benchmarks/broker_send.py [count]
 
-A send is measured from the decoded command to the finished reply command, store included, and once more with a
-store that keeps nothing: the difference is the store's part. The least of several rounds counts; the others were
-disturbed by somebody.
+A send is measured from the decoded command to the reply, store included; then the store alone with the same message.
+The least of several rounds counts; the others were disturbed by somebody.
 """
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
-from cometmq.base.system import SystemClock, SystemFiles
-from cometmq.broker.client_registry import ClientRegistry
-from cometmq.broker.config import load_broker_config
-from cometmq.broker.flow_control import FlowControl
-from cometmq.broker.live_config import LiveConfig
-from cometmq.broker.processors.pull import PullProcessor
-from cometmq.broker.processors.send import SendProcessor
-from cometmq.broker.stats import BrokerStats
-from cometmq.broker.topic_creation import TopicCreation
 from cometmq.model.address import pack_host
 from cometmq.protocol.command import Command
+from cometmq.protocol.frame import decode_bytes
 from cometmq.remoting.connection import Connection
-from cometmq.store.message_store import MessageStore
-from cometmq.store.meta.groups import GroupTable
-from cometmq.store.meta.offsets import OffsetTable
-from cometmq.store.meta.topics import TopicTable
-from cometmq.store.put import NewMessage, Stored
+from cometmq.standalone import Standalone
+from cometmq.store.put import NewMessage
 
 ROUNDS = 5
 BODY = b"x" * 1024
+TOPIC = "BenchmarkTopic"
+UNIQUE_KEY = "7F0000010B6C18B4AAC2{:012X}"
 SEND = {
     "a": "PG",
-    "b": "BenchmarkTopic",
+    "b": TOPIC,
     "c": "TBW102",
     "d": "4",
     "e": "0",
     "f": "0",
     "g": "1700000000123",
     "h": "0",
-    "i": "UNIQ_KEY\x01FD00000000000000000000000000000234E64E0E2F2A4CCF62D50004\x02WAIT\x01true\x02TAGS\x01TagA",
     "j": "0",
     "k": "false",
     "m": "false",
@@ -52,7 +42,7 @@ SEND = {
 }
 PULL = {
     "consumerGroup": "CG",
-    "topic": "BenchmarkTopic",
+    "topic": TOPIC,
     "queueId": "0",
     "maxMsgNums": "32",
     "sysFlag": "4",
@@ -64,111 +54,79 @@ PULL = {
 
 
 class Peer:
+    """Stands for a connection and keeps the last reply."""
+
     peer = "127.0.0.1:40000"
     peer_host = pack_host("127.0.0.1", 40000)
     is_closed = False
 
-
-class NoStore:
-    """Takes everything, keeps nothing."""
-
     def __init__(self) -> None:
-        self._stored = Stored(1024, 1200, 7, 1_700_000_000_000)
+        self.reply = Command(-1)
 
-    def put(self, message: NewMessage) -> Stored:
-        return self._stored
+    def send(self, command: Command) -> None:
+        self.reply = command
+
+    def send_frame(self, frame: bytes) -> None:
+        self.reply = frame  # type: ignore[assignment]
+
+    def check(self) -> None:
+        reply = self.reply
+        code = decode_bytes(reply).code if isinstance(reply, bytes) else reply.code
+        assert code == 0, reply
 
 
-class NoLoop:
-    def call_soon(self, callback: Callable[[], None]) -> None: ...
-
-    def call_later(self, delay: float, callback: Callable[[], None]) -> None: ...
-
-
-def main(count: int) -> None:
+async def main(count: int) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        config, _ = load_broker_config({"brokerName": "b", "storePathRootDir": directory})
-        clock, files = SystemClock(), SystemFiles()
-        host = pack_host("127.0.0.1", 10911)
-        live = LiveConfig(config, clock=clock, files=files)
-        store = MessageStore(config.store, store_host=host, files=files, clock=clock)
-        store.load()
-        store.start()
-        topics = TopicTable(f"{directory}/config", files, clock)
-        groups = GroupTable(f"{directory}/config", files, clock)
-        offsets = OffsetTable(f"{directory}/config", files, clock)
-        for table in (topics, groups, offsets):
-            table.load()
-        creation = TopicCreation(
-            topics,
-            groups,
-            config.topics,
-            on_created=lambda topic: None,
-            on_auto_created=lambda topic: None,
-        )
-        creation.create_system_entries(config.identity)
-        stats = BrokerStats(clock)
-        common: dict[str, Any] = {
-            "live": live,
-            "topics": topics,
-            "creation": creation,
-            "stats": stats,
-            "clock": clock,
-        }
-        pulls = PullProcessor(
-            store=store,
-            offsets=offsets,
-            clients=ClientRegistry(clock),
-            scheduler=NoLoop(),
-            **common,
-        )
-        store.arrivals.append(pulls.long_polling.arrived)
-        sends = {
-            name: SendProcessor(
-                store=cast(MessageStore, one),
-                store_host=host,
-                flow=FlowControl(config.flow),
-                **common,
-            )
-            for name, one in (("send 1 KB, no store", NoStore()), ("send 1 KB", store))
-        }
-        peer = cast(Connection, Peer())
-        for name, processor in sends.items():
-            report(name, measure_sends(processor, peer, count))
-        report("pull 32 x 1 KB", measure_pulls(pulls, peer, count))
-        store.close()
+        async with Standalone(directory, namesrv_port=0, broker_port=0) as servers:
+            broker = servers.broker
+            peer = Peer()
+
+            def dispatch(command: Command) -> None:
+                broker.dispatcher.dispatch(cast(Connection, peer), command)
+
+            for name, make, act, each in (
+                ("send 1 KB", send_request, dispatch, 1),
+                ("  of this the store", stored_message, broker.store.put, 1),
+                ("pull 32 x 1 KB", pull_request, dispatch, 32),
+            ):
+                seconds = measure(make, cast("Callable[[object], object]", act), count // each)
+                peer.check()
+                print(f"{name:<22} {seconds * 1e6:7.2f} us")
 
 
-def measure_sends(processor: SendProcessor, peer: Connection, count: int) -> float:
+def send_request(number: int) -> Command:
+    properties = f"UNIQ_KEY\x01{UNIQUE_KEY.format(number)}\x02WAIT\x01true\x02TAGS\x01TagA"
+    return Command(310, {**SEND, "i": properties}, BODY, opaque=number)
+
+
+def stored_message(number: int) -> NewMessage:
+    key = UNIQUE_KEY.format(number)
+    return NewMessage(
+        topic=TOPIC,
+        queue_id=0,
+        body=BODY,
+        properties=f"UNIQ_KEY\x01{key}\x02TAGS\x01TagA\x02CLUSTER\x01DefaultCluster".encode(),
+        tags_code=2598919,
+        keys=[key],
+        born_timestamp=1700000000123,
+        born_host=Peer.peer_host,
+    )
+
+
+def pull_request(number: int) -> Command:
+    return Command(11, {**PULL, "queueOffset": str(number * 32)})
+
+
+def measure(make: Callable[[int], object], act: Callable[[object], object], count: int) -> float:
     best = float("inf")
-    handle = processor.send_v2
     for _ in range(ROUNDS):
-        commands = [Command(310, dict(SEND), BODY, opaque=number) for number in range(count)]
+        work = [make(number) for number in range(count)]
         started = time.perf_counter()
-        for command in commands:
-            handle(peer, command)
+        for one in work:
+            act(one)
         best = min(best, (time.perf_counter() - started) / count)
     return best
 
 
-def measure_pulls(processor: PullProcessor, peer: Connection, count: int) -> float:
-    best = float("inf")
-    for _ in range(ROUNDS):
-        commands = [
-            Command(11, {**PULL, "queueOffset": str(number)}) for number in range(0, count - 32, 32)
-        ]
-        started = time.perf_counter()
-        for command in commands:
-            reply = processor.pull(peer, command)
-            assert reply is not None
-            assert reply.code == 0, reply
-        best = min(best, (time.perf_counter() - started) / len(commands))
-    return best
-
-
-def report(name: str, seconds: float) -> None:
-    print(f"{name:<22} {seconds * 1e6:7.2f} us")
-
-
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20_000)
+    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 20_000))

@@ -20,7 +20,7 @@ from cometmq.model.java_hash import java_hash
 from cometmq.model.record import Record, decode_record, decode_records
 from cometmq.store.config import CommitLogConfig, ConsumeQueueConfig, IndexConfig, StoreConfig
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage
+from cometmq.store.put import NewMessage, Stored
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 ALL_TIME = (0, (1 << 63) - 1)
@@ -214,7 +214,7 @@ def test_messages_put_by_us_make_the_files_java_wrote(
                 prepared_transaction_offset=record.prepared_transaction_offset,
             )
         )
-        assert stored == (
+        assert stored == Stored(
             record.physical_offset,
             record.size_bytes,
             record.queue_offset,

@@ -85,9 +85,7 @@ def unsigned_hashes(texts: Sequence[str]) -> list[int]:
     if longest <= _LANES_BYTES:
         return hashes
     heads = unsigned_hashes([text[:-_LANES_BYTES] for text in texts])
-    return [
-        (head * _31_TO_32 + tail) & _WRAP for head, tail in zip(heads, hashes, strict=True)
-    ]
+    return [(head * _31_TO_32 + tail) & _WRAP for head, tail in zip(heads, hashes, strict=True)]
 
 
 def power_of_31(count: int) -> int:

@@ -153,6 +153,17 @@ class Connection(asyncio.Protocol):
             self._flush_scheduled = True
             self._loop.call_soon(self._flush)
 
+    def send_frame(self, frame: bytes) -> None:
+        """Send a reply that is encoded already, with the others of this turn of the loop. Dropped when closed."""
+        if self._held & HELD_CLOSED:
+            return
+        self._out.append(frame)
+        if len(self._out) >= PARTS_MAX:
+            self._flush()
+        elif not self._is_handling and not self._flush_scheduled:
+            self._flush_scheduled = True
+            self._loop.call_soon(self._flush)
+
     def oneway(self, command: Command) -> None:
         """Send a request that nobody answers; nothing tells whether it arrived."""
         command.flag |= FLAG_ONEWAY

@@ -20,8 +20,9 @@ logger = logging.getLogger("cometmq.remoting")
 # An error may quote what the peer sent, which may be long.
 REMARK_CHARS_MAX: Final = 1000
 
-Handler = Callable[[Connection, Command], Command | Awaitable[Command | None] | None]
-"""Returns the reply; or None, to answer later with ``connection.send`` or never; or an awaitable of either."""
+Handler = Callable[[Connection, Command], Command | bytes | Awaitable[Command | None] | None]
+"""Returns the reply, as a command or as its frame; or None, to answer later with ``connection.send`` or never; or an
+awaitable of the reply or None."""
 
 Guard = Callable[[Connection, Command], Command | None]
 """Looks at a request before its handler does; a command it returns is the answer, and the handler is not called."""
@@ -42,7 +43,7 @@ class Dispatcher:
     def dispatch(self, connection: Connection, command: Command) -> None:
         """Handle one request; never raises. A one-way request is never answered."""
         try:
-            result: Command | Awaitable[Command | None] | None
+            result: Command | bytes | Awaitable[Command | None] | None
             handler = self._handlers.get(command.code)
             if handler is None:
                 result = self._unknown(connection, command)
@@ -55,6 +56,10 @@ class Dispatcher:
                 else:
                     result = handler(connection, command)
             if result is None:
+                return
+            if type(result) is bytes:
+                if not command.flag & FLAG_ONEWAY:
+                    connection.send_frame(result)
                 return
             if type(result) is Command:
                 if not command.flag & FLAG_ONEWAY:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import msgspec
 
 
@@ -29,7 +27,7 @@ class NewMessage(msgspec.Struct, kw_only=True):
     prepared_transaction_offset: int = 0
 
 
-class Stored(NamedTuple):
+class Stored(msgspec.Struct, frozen=True, gc=False):
     """Where a message lies now. Readable at once; durable once ``watermarks.flushed`` reaches ``end_offset``."""
 
     physical_offset: int

@@ -116,6 +116,15 @@ class Watermarks:
         for mark in (self.appended, self.flushed, self.replicated, self.dispatched):
             mark.reset(value)
 
+    def put(self, end: int) -> None:
+        """The log ends here now, and its queues and index know all of it."""
+        appended, dispatched = self.appended, self.dispatched
+        if appended._waiters or dispatched._waiters:
+            appended.advance(end)
+            dispatched.advance(end)
+        else:
+            appended.value = dispatched.value = end
+
     def __repr__(self) -> str:
         return (
             f"<Watermarks appended={self.appended.value} flushed={self.flushed.value} "

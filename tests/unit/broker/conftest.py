@@ -8,6 +8,7 @@ import pytest
 
 from cometmq.model.address import pack_host
 from cometmq.protocol.command import FLAG_ONEWAY, Command
+from cometmq.protocol.frame import decode_bytes
 
 
 class FakePeer:
@@ -19,6 +20,9 @@ class FakePeer:
 
     def send(self, command: Command) -> None:
         self.sent.append(command)
+
+    def send_frame(self, frame: bytes) -> None:
+        self.sent.append(decode_bytes(frame))
 
     def oneway(self, command: Command) -> None:
         command.flag |= FLAG_ONEWAY

@@ -8,6 +8,7 @@ Before this on a message's way: ``remoting.dispatcher``; next: ``store.message_s
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from random import randrange
 from typing import Final, NoReturn
 
@@ -31,10 +32,11 @@ from cometmq.broker.topic_creation import TopicCreation
 from cometmq.model.batch import decode_batch
 from cometmq.model.flags import is_writable
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.command import FLAG_ONEWAY, FLAG_RESPONSE, Command
+from cometmq.protocol.command import FLAG_ONEWAY, Command
 from cometmq.protocol.fields import decode_fields
 from cometmq.protocol.headers.send import SendMessageHeader, SendMessageHeaderV2
 from cometmq.protocol.refusal import Refused
+from cometmq.protocol.send_reply import SendReplies
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.store.message_store import MessageStore
@@ -72,6 +74,7 @@ class SendProcessor:
         self._flow = flow
         self._clock = clock
         self._monotonic = clock.monotonic
+        self._store_host = store_host
         self._id_prefix = store_host.hex().upper()
         self._cluster = cluster_pair(live.current.identity.cluster_name)
         self._apply(live.current)
@@ -82,13 +85,13 @@ class SendProcessor:
         dispatcher.add(RequestCode.SEND_MESSAGE_V2, self.send_v2)
         dispatcher.add(RequestCode.SEND_BATCH_MESSAGE, self.send_batch)
 
-    def send(self, connection: Connection, command: Command) -> Command | None:
+    def send(self, connection: Connection, command: Command) -> Command | bytes | None:
         header = decode_fields(SendMessageHeader, command.ext)
         if header.batch:
             return self._send_batch(connection, command, header)
         return self._send(connection, command, header)
 
-    def send_v2(self, connection: Connection, command: Command) -> Command | None:
+    def send_v2(self, connection: Connection, command: Command) -> Command | bytes | None:
         header = decode_fields(SendMessageHeaderV2, command.ext)
         if header.batch:
             return self._send_batch(connection, command, header)
@@ -104,7 +107,7 @@ class SendProcessor:
         connection: Connection,
         command: Command,
         header: SendMessageHeader | SendMessageHeaderV2,
-    ) -> Command | None:
+    ) -> bytes | None:
         try:
             target = self.admit(connection, header)
             properties = prepare(header.properties, self._cluster)
@@ -149,26 +152,20 @@ class SendProcessor:
         took = self._monotonic() - started
         if took > _SLOW_SECONDS:
             self._slow_put(took)
-        physical_offset, size_bytes, queue_offset, _ = stored
         tally.count += 1
-        tally.size_bytes += size_bytes
-        reply = Command(
-            self._stored_code if waits else 0,
-            {
-                "msgId": f"{self._id_prefix}{physical_offset:016X}",
-                "queueId": str(queue_id),
-                "queueOffset": str(queue_offset),
-                **self.reply_ext,
-            },
-            b"",
-            FLAG_RESPONSE,
-            command.opaque,
-            encoding=command.encoding,
-        )
+        tally.size_bytes += stored.size_bytes
+        code = self._stored_code if waits else 0
         if is_held:
-            self._hold(connection, reply, physical_offset + size_bytes)
+            self._hold(connection, command, code, queue_id, stored)
             return None
-        return reply
+        return self._replies.frame(
+            code,
+            command.opaque,
+            command.encoding,
+            stored.physical_offset,
+            queue_id,
+            stored.queue_offset,
+        )
 
     def _send_batch(
         self,
@@ -208,7 +205,7 @@ class SendProcessor:
             self._stored_code if waits else 0, ext=self._batch_ext(queue_id, stored)
         )
         if is_held:
-            self._hold(connection, reply, stored[-1].end_offset)
+            self._hold_batch(connection, reply, stored[-1].end_offset)
             return None
         return reply
 
@@ -309,14 +306,34 @@ class SendProcessor:
             raise error
         raise refusal from error
 
-    def _hold(self, connection: Connection, reply: Command, end_offset: int) -> None:
+    def _hold(
+        self, connection: Connection, command: Command, code: int, queue_id: int, stored: Stored
+    ) -> None:
         """Answer when the disk has the record, or with FLUSH_DISK_TIMEOUT when that takes too long."""
 
+        def flushed(is_in_time: bool) -> None:
+            connection.send_frame(
+                self._replies.frame(
+                    code if is_in_time else ResponseCode.FLUSH_DISK_TIMEOUT,
+                    command.opaque,
+                    command.encoding,
+                    stored.physical_offset,
+                    queue_id,
+                    stored.queue_offset,
+                )
+            )
+
+        self._when_flushed(stored.end_offset, flushed)
+
+    def _hold_batch(self, connection: Connection, reply: Command, end_offset: int) -> None:
         def flushed(is_in_time: bool) -> None:
             if not is_in_time:
                 reply.code = int(ResponseCode.FLUSH_DISK_TIMEOUT)
             connection.send(reply)
 
+        self._when_flushed(end_offset, flushed)
+
+    def _when_flushed(self, end_offset: int, flushed: Callable[[bool], None]) -> None:
         self._store.watermarks.flushed.when(
             end_offset, flushed, self._monotonic() + self._flush_seconds_max
         )
@@ -345,3 +362,4 @@ class SendProcessor:
             "MSG_REGION": config.identity.region_id,
             "TRACE_ON": "true" if config.topics.trace_on else "false",
         }
+        self._replies = SendReplies(self._store_host, self.reply_ext)
