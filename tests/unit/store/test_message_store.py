@@ -17,7 +17,7 @@ from cometmq.store.config import (
 )
 from cometmq.store.get import GetResult, GetStatus
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage
+from cometmq.store.put import NewMessage, Stored
 from cometmq.testing.fake_clock import FakeClock
 from cometmq.testing.faulty_files import FaultyFiles
 
@@ -58,7 +58,7 @@ def test_a_record_has_the_bytes_java_would_have_written(lab: Lab) -> None:
     record = store.record_at(stored.physical_offset)
     assert record is not None
     assert hashlib.md5(record).hexdigest() == "c88a725a99829c2a87c4d41fa62ae504"
-    assert stored == (0, 124, 0, 1_700_000_000_001)
+    assert stored == Stored(0, 124, 0, 1_700_000_000_001)
     assert stored.end_offset == 124
 
 
