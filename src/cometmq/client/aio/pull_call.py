@@ -29,6 +29,16 @@ ANSWER_SECONDS: Final = 10.0
 SWEEP_SECONDS: Final = 5.0
 """RocketMQ's broker notices the end of a held pull at its next sweep only."""
 
+LITE_PULL_VERSION: Final = 413
+"""From RocketMQ 5.0.0 on, brokers have a request code of its own for lite pulls."""
+
+# As plain integers: an enum's operators cost more than the rest of a request.
+_COMMIT_OFFSET: Final = int(PullFlag.COMMIT_OFFSET)
+_SUSPEND: Final = int(PullFlag.SUSPEND)
+_SUBSCRIPTION: Final = int(PullFlag.SUBSCRIPTION)
+_CLASS_FILTER: Final = int(PullFlag.CLASS_FILTER)
+_LITE_PULL: Final = int(PullFlag.LITE_PULL)
+
 
 class PullStatus(StrEnum):
     FOUND = "FOUND"
@@ -66,6 +76,10 @@ class Brokers(Protocol):
     async def route(self, topic: str, *, fresh: bool = False) -> TopicRoute: ...
 
     async def call(self, address: str, command: Command, timeout: float) -> Command: ...
+
+    def broker_version(self, broker_name: str) -> int:
+        """What the broker's last heartbeat answer said; 0 while there was none."""
+        ...
 
     def unwrap_topic(self, name: str) -> str:
         """A topic name without the client's namespace."""
@@ -110,15 +124,18 @@ class PullCalls:
             BadRecord, RemoteProtocolError: the answer cannot be read.
         """
         address, is_slave = await self._address(queue)
-        flags = PullFlag.SUSPEND if wait_seconds > 0 else 0
+        flags = _SUSPEND if wait_seconds > 0 else 0
         if commit_offset is not None and not is_slave:
-            flags |= PullFlag.COMMIT_OFFSET
+            flags |= _COMMIT_OFFSET
         if send_subscription:
-            flags |= PullFlag.SUBSCRIPTION
+            flags |= _SUBSCRIPTION
         if subscription.class_filter_mode:
-            flags |= PullFlag.CLASS_FILTER
+            flags |= _CLASS_FILTER
+        code = RequestCode.PULL_MESSAGE
         if is_lite:
-            flags |= PullFlag.LITE_PULL
+            flags |= _LITE_PULL
+            if self._brokers.broker_version(queue.broker_name) >= LITE_PULL_VERSION:
+                code = RequestCode.LITE_PULL_MESSAGE
         # A tag filter that travels with the pull needs no version; Java's clients send none then.
         has_version = not send_subscription or not is_tag_type(subscription.expression_type)
         header = PullMessageHeader(
@@ -127,7 +144,7 @@ class PullCalls:
             queue_id=queue.queue_id,
             queue_offset=offset,
             max_msg_nums=count_max,
-            sys_flag=int(flags),
+            sys_flag=flags,
             commit_offset=commit_offset or 0,
             suspend_timeout_millis=int(wait_seconds * 1000),
             subscription=subscription.sub_string if send_subscription else None,
@@ -135,7 +152,7 @@ class PullCalls:
             expression_type=subscription.expression_type,
             broker_name=queue.broker_name,
         )
-        request = Command(RequestCode.PULL_MESSAGE, encode_fields(header))
+        request = Command(code, encode_fields(header))
         if timeout is None:
             timeout = ANSWER_SECONDS + (wait_seconds + SWEEP_SECONDS if wait_seconds > 0 else 0)
         reply = await self._brokers.call(address, request, timeout)
