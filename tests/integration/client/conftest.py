@@ -50,6 +50,8 @@ BROKER_SETTINGS: dict[str, object] = {
     "transactionCheckInterval": 2000,
     # Otherwise a new group of a topic whose messages are all in memory begins at offset 0, whatever it asks for.
     "accessMessageInMemoryMaxRatio": 0,
+    # Otherwise RocketMQ 5 resets a group's offsets by itself and tells no client.
+    "useServerSideResetOffset": "false",
     # Otherwise RocketMQ's broker refuses to write on a disk that is nearly full.
     "diskMaxUsedSpaceRatio": 95,
 }
