@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from cometmq.base.errors import RemotingError, TooManyInFlight, UsageError
 from cometmq.client.aio.producer import Producer, SendStatus
 from cometmq.client.aio.pull_consumer import PullConsumer
+from cometmq.client.config import ClientConfig
 from cometmq.client.core.queue_selector import by_hash
 from cometmq.client.errors import ClientClosed, GroupInUse, NoRoute
 from cometmq.client.producer_config import ProducerConfig
@@ -233,6 +235,32 @@ def test_a_delay_level_holds_a_message_back(
     asyncio.run(run())
 
 
+@pytest.mark.skipif(
+    not os.environ.get("COMETMQ_CLIENT_SERVERS", "").startswith("rocketmq-5"),
+    reason="only RocketMQ 5 delivers at any time",
+)
+def test_a_delivery_time_holds_a_message_back(
+    name_servers: str, create_topic: CreateTopic, unique: Unique
+) -> None:
+    topic = create_topic("timed", queues=1)
+
+    async def run() -> None:
+        async with Producer(unique("pg"), name_servers=name_servers) as producer:
+            now_ms = int(time.time() * 1000)
+            delayed = [
+                Message(topic=topic, body=b"2 s", delay_seconds=2),
+                Message(topic=topic, body=b"3.5 s", delay_ms=3500),
+                Message(topic=topic, body=b"5 s", deliver_at_ms=now_ms + 5000),
+            ]
+            for message in reversed(delayed):
+                assert (await producer.send(message)).recall_handle
+        got = _all(await _read(name_servers, unique("cg"), topic, 3))
+        assert [message.body for message in got] == [b"2 s", b"3.5 s", b"5 s"]
+        assert got[2].store_timestamp - now_ms >= 4900
+
+    asyncio.run(run())
+
+
 def test_what_can_never_be_sent_is_refused_before_it_leaves(
     name_servers: str, unique: Unique
 ) -> None:
@@ -363,8 +391,6 @@ def test_one_producer_per_group_and_client_id(name_servers: str, unique: Unique)
     group = unique("pg")
 
     async def run() -> None:
-        from cometmq.client.config import ClientConfig
-
         config = ProducerConfig(client=ClientConfig(instance_name=unique("shared")))
         async with Producer(group, name_servers=name_servers, config=config):
             with pytest.raises(GroupInUse):
