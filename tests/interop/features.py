@@ -127,6 +127,29 @@ FEATURES = (
         node=NO_CALL,
     ),
     Feature(
+        "delay levels",
+        java=("delay-levels", "delay-level-above-the-highest"),
+        go=NOT_TRIED,
+        node=NOT_TRIED,
+    ),
+    Feature(
+        "retries and dead letters",
+        java=(
+            "retry-until-success",
+            "retry-dead-letter",
+            "retry-dead-letter-at-once",
+            "retry-orderly-dead-letter",
+        ),
+        go=NOT_TRIED,
+        node=NOT_TRIED,
+    ),
+    Feature(
+        "requests and replies",
+        java=("request-reply", "request-without-reply"),
+        go=NOT_TRIED,
+        node=NO_CALL,
+    ),
+    Feature(
         "two consumers share queues and take over",
         java=("push-two-consumers",),
         go=("push-two-consumers",),

@@ -30,6 +30,8 @@ final class Ledger {
         MessageConst.PROPERTY_CLUSTER,
         MessageConst.PROPERTY_MSG_REGION,
         MessageConst.PROPERTY_TRACE_SWITCH,
+        MessageConst.PROPERTY_REAL_TOPIC,
+        MessageConst.PROPERTY_REAL_QUEUE_ID,
         MessageConst.PROPERTY_MIN_OFFSET,
         MessageConst.PROPERTY_MAX_OFFSET,
         MessageConst.PROPERTY_CONSUME_START_TIMESTAMP);

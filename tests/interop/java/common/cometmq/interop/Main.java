@@ -16,6 +16,7 @@ import java.util.Map;
  * Main after-restart  NAME_SERVER PREFIX             finds the work left behind
  * Main guarded        NAME_SERVER PREFIX [NAME...]   the same and {@link Beginnings}, which says what broker it needs
  * Main expressions    NAME_SERVER PREFIX [NAME...]   subscriptions by SQL92 expressions
+ * Main later          NAME_SERVER PREFIX [NAME...]   delays, retries, requests; {@link Delays} says what broker it needs
  * </pre>
  */
 public final class Main {
@@ -38,6 +39,7 @@ public final class Main {
             case "after-restart" -> Restart.after();
             case "guarded" -> guarded();
             case "expressions" -> Expressions.all();
+            case "later" -> later();
             default -> usage();
         };
         if (arguments.length > 3) {
@@ -70,6 +72,14 @@ public final class Main {
         return all;
     }
 
+    private static Map<String, Scenario> later() {
+        Map<String, Scenario> all = new LinkedHashMap<>();
+        Delays.addTo(all);
+        Retries.addTo(all);
+        Requests.addTo(all);
+        return all;
+    }
+
     private static boolean run(String name, Scenario scenario, Cluster cluster) {
         long started = System.nanoTime();
         try (cluster) {
@@ -85,7 +95,8 @@ public final class Main {
     }
 
     private static Map<String, Scenario> usage() {
-        System.err.println("usage: Main scenarios|before-restart|after-restart|guarded|expressions NAME_SERVER PREFIX [NAME...]");
+        System.err.println("usage: Main scenarios|before-restart|after-restart|guarded|expressions|later"
+            + " NAME_SERVER PREFIX [NAME...]");
         System.exit(2);
         throw new IllegalStateException("unreachable");
     }
