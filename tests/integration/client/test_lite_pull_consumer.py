@@ -22,6 +22,7 @@ from cometmq.model.message import Message
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.received_message import ReceivedMessage
 from cometmq.model.subscription import Sql
+from cometmq.protocol.codes import RequestCode
 
 Unique = Callable[[str], str]
 SECONDS_MAX = 40.0
@@ -419,6 +420,30 @@ def grow(broker_control: BrokerControl, topic: str, queues: int) -> None:
     }
     code, _ = ask(int(broker_control.address.rpartition(":")[2]), 17, fields)
     assert code == 0
+
+
+def test_a_reset_by_an_operator_is_followed(
+    name_servers: str, create_topic: CreateTopic, unique: Unique, broker_control: BrokerControl
+) -> None:
+    topic, group = create_topic(queues=1), unique("lite")
+    reset = {"topic": topic, "group": group, "timestamp": "0", "isForce": "true"}
+
+    async def main() -> None:
+        await send(name_servers, topic, range(10))
+        async with LitePullConsumer(
+            group, name_servers=name_servers, config=FROM_FIRST
+        ) as consumer:
+            consumer.subscribe(topic)
+            assert await read(consumer, 10) == list(range(10))
+            await consumer.commit()
+            port = int(broker_control.address.rpartition(":")[2])
+            code, _ = await asyncio.to_thread(
+                ask, port, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, reset
+            )
+            assert code == 0
+            assert await read(consumer, 10) == list(range(10))
+
+    asyncio.run(main())
 
 
 def test_a_broker_that_restarts_is_read_on(

@@ -61,15 +61,15 @@ class FakeCalls:
 
 
 class World:
-    def __init__(self, answer: Answer) -> None:
-        self.assigned = AssignedQueues(CONFIG.limits)
+    def __init__(self, answer: Answer, config: LitePullConfig = CONFIG) -> None:
+        self.assigned = AssignedQueues(config.limits)
         self.calls = FakeCalls(answer)
         self.failures: list[CometError] = []
         self.begin_errors: list[CometError] = []
         self.pullers = QueuePullers(
             self.assigned,
             cast(PullCalls, self.calls),
-            CONFIG,
+            config,
             begin=self._begin,
             subscription=lambda topic: build_subscription(topic, "*"),
             failed=lambda queue, error: self.failures.append(error),
@@ -147,7 +147,8 @@ def test_a_busy_broker_is_asked_again_soon() -> None:
         async def fail(offset: int) -> PullResult:
             raise busy
 
-        world = World(fail)
+        # After any other error it would be asked again in a minute.
+        world = World(fail, LitePullConfig(pull_batch_size=2, pull_error_delay_ms=60_000))
         world.pullers.start(QUEUE)
         await until(lambda: len(world.calls.offsets) >= 3)
         assert set(world.failures) == {busy}
