@@ -108,7 +108,7 @@ def _queue_info(held: HeldQueue, is_locked: bool, now_ms: int, now: float) -> Pr
         locked=is_locked,
         droped=held.is_dropped,
         last_pull_timestamp=held.last_pull_ms,
-        last_consume_timestamp=held.last_consume_ms,
+        last_consume_timestamp=now_ms - int((now - held.last_consume) * 1000),
     )
     if process.count:
         info.cached_msg_min_offset = process.commit_offset

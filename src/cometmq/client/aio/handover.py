@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from typing import Final
 
 from cometmq.base.errors import CometError
@@ -38,8 +39,11 @@ class Handover:
         self._group = group
         self._asking: dict[str, asyncio.Task[ConsumerRunningInfo]] = {}
 
-    async def wait(self, queue: MessageQueue, owner: str, timeout: float) -> None:
-        """Return when the old owner has let go of the queue, is gone, or has had its time."""
+    async def wait(self, queue: MessageQueue, owners: Iterable[str], timeout: float) -> None:
+        """Return when those who may have the queue have let go of it, are gone, or have had their time."""
+        await asyncio.gather(*(self._wait(queue, owner, timeout) for owner in owners))
+
+    async def _wait(self, queue: MessageQueue, owner: str, timeout: float) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
         delay = ASK_SECONDS

@@ -42,7 +42,7 @@ class HeldQueue:
         "is_released",
         "is_retry",
         "jobs_open",
-        "last_consume_ms",
+        "last_consume",
         "last_pull",
         "last_pull_ms",
         "locked_at",
@@ -74,7 +74,7 @@ class HeldQueue:
         """When the broker last confirmed the lock of an orderly queue; monotonic seconds."""
         self.last_pull = now
         self.last_pull_ms = now_ms
-        self.last_consume_ms = now_ms
+        self.last_consume = now
         self.pulled_count = 0
         self.consumed_count = 0
         self.consumed_seconds = 0.0

@@ -150,8 +150,9 @@ class ConcurrentListener:
         process = held.process
         for message in job.messages:
             process.finish(message.queue_offset)
+        held.last_consume = now = self._monotonic()
         held.consumed_count += len(job.messages)
-        held.consumed_seconds += self._monotonic() - job.started
+        held.consumed_seconds += now - job.started
         held.space.set()
         held.closed()
 
@@ -164,8 +165,9 @@ class ConcurrentListener:
             return
         held = job.held
         held.process.finish_all(job.messages[: verdict.consumed_count])
+        held.last_consume = now = self._monotonic()
         held.consumed_count += verdict.consumed_count
-        held.consumed_seconds += self._monotonic() - job.started
+        held.consumed_seconds += now - job.started
         failed = job.messages[verdict.consumed_count :]
         held.failed_count += len(failed)
         # Once the queue is somebody else's, that one gets the failed messages again anyway.

@@ -196,8 +196,9 @@ class OrderlyListener:
     ) -> bool:
         """The first ``count`` are consumed. With a verdict the next one failed: True when it is to be tried again."""
         process = held.orderly
+        held.last_consume = now = self._monotonic()
         held.consumed_count += count
-        held.consumed_seconds += self._monotonic() - started
+        held.consumed_seconds += now - started
         if verdict is None:
             process.commit(count)
             held.space.set()

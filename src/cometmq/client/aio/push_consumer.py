@@ -159,6 +159,11 @@ class PushConsumer(Queries):
         self._is_running.set()
 
     @property
+    def client_id(self) -> str:
+        """Who it is in its group. Raises ClientClosed when it does not run."""
+        return self._required().client_id
+
+    @property
     def queues(self) -> list[MessageQueue]:
         """The queues that this consumer has now, with their topics as on the wire."""
         return sorted(self._parts.rebalancer.held) if self._parts is not None else []

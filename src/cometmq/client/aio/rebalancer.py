@@ -41,6 +41,7 @@ LOCK_AGAIN_SECONDS: Final = 0.2
 BROKER_LOCK_SECONDS: Final = 60.0
 """A lock older than this may have been another client's in between."""
 PULL_SETTLE_SECONDS: Final = 0.2
+ASKED_MEMBERS_MAX: Final = 8
 
 
 class QueueListener(Protocol):
@@ -214,7 +215,7 @@ class Rebalancer:
             self._drop(queue)
         for queue in changes.take:
             if queue not in self._leaving:
-                self._take(queue, self._old_owner(queue, queues, before, members))
+                self._take(queue, self._old_owners(queue, queues, before, members))
         # A queue that is still leaving asks for another round when it has left.
         return True
 
@@ -226,18 +227,24 @@ class Rebalancer:
             members = await self._instance.consumer_ids(topic, self._group)
         return members
 
-    def _old_owner(
+    def _old_owners(
         self,
         queue: MessageQueue,
         queues: Sequence[MessageQueue],
         before: Sequence[str],
         members: Sequence[str],
-    ) -> str | None:
-        """The other client that had the queue, if it is still there to hand it over."""
+    ) -> list[str]:
+        """Other clients that may have the queue and are still there to hand it over.
+
+        Members may have changed twice while somebody finishes what it had before, so in a small group all are asked.
+        """
         if self._handover is None or not self._config.handover_ms:
-            return None
+            return []
+        others = [member for member in members if member != self._instance.client_id]
+        if len(others) <= ASKED_MEMBERS_MAX:
+            return others
         owner = previous_owner(self._strategy, queue, queues, before)
-        return owner if owner in members and owner != self._instance.client_id else None
+        return [owner] if owner is not None and owner in others else []
 
     def _stuck(self) -> list[MessageQueue]:
         oldest = self._clock.monotonic() - STUCK_SECONDS
@@ -249,16 +256,16 @@ class Rebalancer:
 
     # Taking and leaving.
 
-    def _take(self, queue: MessageQueue, old_owner: str | None) -> None:
-        task = asyncio.get_running_loop().create_task(self._take_now(queue, old_owner))
+    def _take(self, queue: MessageQueue, old_owners: list[str]) -> None:
+        task = asyncio.get_running_loop().create_task(self._take_now(queue, old_owners))
         self._taking[queue] = task
         task.add_done_callback(lambda task: self._taken(queue, task))
 
-    async def _take_now(self, queue: MessageQueue, old_owner: str | None) -> None:
+    async def _take_now(self, queue: MessageQueue, old_owners: list[str]) -> None:
         is_locked = False
         try:
-            if old_owner is not None and self._handover is not None:
-                await self._handover.wait(queue, old_owner, self._config.handover_ms / 1000)
+            if old_owners and self._handover is not None:
+                await self._handover.wait(queue, old_owners, self._config.handover_ms / 1000)
             if self._locks is not None:
                 locked_at = await self._lock(queue, self._locks)
                 is_locked = True
