@@ -11,7 +11,7 @@ Owned by the event loop; what ``unsaved`` returns may run in a worker thread.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from cometmq.model.ids import Int64
 from cometmq.model.names import RETRY_PREFIX
 from cometmq.model.properties import RETRY_TOPIC
 from cometmq.model.sql92.errors import BadExpression
-from cometmq.model.sql92.selector import Selector
+from cometmq.model.sql92.selector import Properties, Selector
 from cometmq.model.subscription import SQL92, SubscriptionData
 from cometmq.store.meta.json_file import JsonFile, pretty, table_in
 
@@ -109,8 +109,8 @@ class ConsumerFilters:
         if scan_count is None:
             return MessageFilter()
 
-        def wants(properties: Mapping[str, str]) -> bool:
-            found = compiled.get(properties.get(RETRY_TOPIC, ""))
+        def wants(properties: Properties) -> bool:
+            found = compiled.get(properties.get(RETRY_TOPIC) or "")
             return found is None or found.wants is None or found.wants(properties)
 
         return MessageFilter(wants=wants, scan_count=scan_count)

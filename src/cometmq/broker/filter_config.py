@@ -20,7 +20,7 @@ class FiltersConfig:
     )
     bloom_expected_count: int = setting(
         "expectConsumerNumUseFilter",
-        "Groups per topic with a filter that the bits kept with each message are made for.",
+        "Groups per topic with a filter that the bits in consumerFilter.json are made for.",
         default=32,
         low=1,
         high=10_000,

@@ -6,12 +6,12 @@ values cannot be compared is not wanted, and the queue goes on behind it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import Final
 
-from cometmq.model.properties import parse_properties
+from cometmq.model.properties import PropertyText
 from cometmq.model.record import BadRecord, properties_text
-from cometmq.model.sql92.selector import Selector
+from cometmq.model.sql92.selector import Properties, Selector
 from cometmq.model.subscription import ALL, SubscriptionData
 
 SCAN_COUNT_MAX: Final = 1024
@@ -21,7 +21,7 @@ SCAN_MICROSECONDS: Final = 20_000
 PROPERTIES_MICROSECONDS: Final = 4
 PART_MICROSECONDS: Final = 0.25
 
-Wants = Callable[[Mapping[str, str]], bool]
+Wants = Callable[[Properties], bool]
 
 
 class MessageFilter:
@@ -61,14 +61,14 @@ class MessageFilter:
     def _wants_record(self, record: memoryview) -> bool:
         assert self.wants is not None
         try:
-            return self.wants(parse_properties(properties_text(record)))
+            return self.wants(PropertyText(properties_text(record)))
         except BadRecord:
             return False
 
     def _wants_text(self, properties: bytes) -> bool:
         assert self.wants is not None
         try:
-            return self.wants(parse_properties(properties.decode()))
+            return self.wants(PropertyText(properties.decode()))
         except UnicodeDecodeError:
             return False
 

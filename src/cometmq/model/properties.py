@@ -132,6 +132,18 @@ def property_of(text: str, name: str) -> str | None:
     return found
 
 
+class PropertyText:
+    """The pairs of a property text, looked up one by one: cheaper than a dict where only a few are asked for."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def get(self, name: str) -> str | None:
+        return property_of(self._text, name)
+
+
 def split_keys(keys: str | None) -> list[str]:
     """The blank-separated keys of a message; repeated ones are kept, as the index enters them again."""
     return [key for key in keys.split(" ") if key] if keys else []

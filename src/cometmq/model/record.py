@@ -290,18 +290,23 @@ def properties_text(record: bytes | memoryview) -> str:
         BadRecord: the lengths in it do not fit, or the text is not UTF-8.
     """
     try:
-        (sys_flag,) = _INT.unpack_from(record, SYS_FLAG_AT)
-        at = BORN_HOST_AT + 8 + 8 + 8 + 12
-        at += 12 * (sys_flag & _V6_HOST).bit_count()
-        (body_bytes,) = _INT.unpack_from(record, at)
-        at += 4 + body_bytes
-        topic_head = 2 if peek(record, 0)[1] == MAGIC_V2 else 1
-        at += topic_head + int.from_bytes(record[at : at + topic_head], "big")
-        end = at + 2 + int.from_bytes(record[at : at + 2], "big")
-        if body_bytes < 0 or end != len(record):
+        # The host bits are in the last byte of the flag.
+        hosts = record[SYS_FLAG_AT + 3] & _V6_HOST
+        at = _FIXED_V4.size + 12 * hosts.bit_count() if hosts else _FIXED_V4.size
+        (body_bytes,) = _INT.unpack_from(record, at - 4)
+        topic_at = at + body_bytes
+        if body_bytes < 0:
+            raise BadRecord(f"body of {body_bytes} bytes")
+        if record[7] == MAGIC_V1 & 0xFF:
+            topic_end = topic_at + 1 + record[topic_at]
+        else:
+            topic_end = topic_at + 2 + (record[topic_at] << 8 | record[topic_at + 1])
+        start = topic_end + 2
+        end = start + (record[topic_end] << 8 | record[topic_end + 1])
+        if end != len(record):
             raise BadRecord(f"parts of {end} bytes in a record of {len(record)}")
-        return str(record[at + 2 : end], "utf-8")
-    except struct.error as error:
+        return str(record[start:], "utf-8")
+    except (struct.error, IndexError) as error:
         raise BadRecord(f"cut off after {len(record)} bytes") from error
     except UnicodeDecodeError as error:
         raise BadRecord(f"properties are not UTF-8: {error}") from error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from cometmq.model.sql92.errors import BadExpression
 from cometmq.model.sql92.java_numbers import NotANumber, compare_doubles, double, int32, int64
@@ -34,7 +34,13 @@ from cometmq.model.sql92.tree import (
     is_boolean,
 )
 
-Properties = Mapping[str, str]
+
+class Properties(Protocol):
+    """A message's properties: a dict of texts, or what looks them up in another way."""
+
+    def get(self, name: str, /) -> str | None: ...
+
+
 Value = bool | int | float | str | None
 Evaluate = Callable[[Properties], Value]
 Logic = Callable[[Properties], bool | None]
