@@ -16,9 +16,9 @@ from cometmq.model.subscription import ALL, SubscriptionData
 
 SCAN_COUNT_MAX: Final = 1024
 """Most entries of a queue that one pull looks at."""
-SCAN_MICROSECONDS: Final = 20_000
+SCAN_MICROSECONDS: Final = 10_000
 """About the time one pull may spend on an expression. The loop serves everybody; the client comes again at once."""
-PROPERTIES_MICROSECONDS: Final = 4
+PROPERTIES_MICROSECONDS: Final = 8
 PART_MICROSECONDS: Final = 0.25
 
 Wants = Callable[[Properties], bool]
