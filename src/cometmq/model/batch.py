@@ -20,7 +20,8 @@ class BatchElement(NamedTuple):
     properties: bytes
 
 
-def encode_batch(elements: Iterable[BatchElement]) -> bytes:
+def encode_batch(elements: Iterable[tuple[int, bytes, bytes]]) -> bytes:
+    """Of flag, body and properties each; a ``BatchElement`` is such a tuple."""
     parts: list[bytes] = []
     for flag, body, properties in elements:
         body_bytes, properties_bytes = len(body), len(properties)

@@ -18,7 +18,7 @@ class Message(msgspec.Struct, kw_only=True):
         keys: what the message can be found by later.
         sharding_key: messages with the same one go to the same queue, in order, as long as the topic's queues stay.
         delay_level: deliver later by a level of the broker's list (1 = 1 s, 3 = 10 s, 18 = 2 h by default).
-        delay_seconds, delay_ms: deliver so much later. RocketMQ 5 only.
+        delay_seconds, delay_ms: deliver so much later, or at once when it is 0. RocketMQ 5 only.
         deliver_at_ms: deliver at this time (milliseconds since 1970). RocketMQ 5 only.
         wait_store_ok: False lets the broker answer before flush and replication, whatever it promises to others.
         internal_properties: what this library itself tells brokers about the message; not for applications.
@@ -40,9 +40,4 @@ class Message(msgspec.Struct, kw_only=True):
 
     @property
     def is_delayed(self) -> bool:
-        return (
-            self.delay_level != 0
-            or self.delay_ms is not None
-            or self.deliver_at_ms is not None
-            or self.delay_seconds is not None
-        )
+        return bool(self.delay_level or self.delay_ms or self.deliver_at_ms or self.delay_seconds)

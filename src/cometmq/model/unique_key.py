@@ -6,15 +6,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 MonthOf = Callable[[int], tuple[int, int]]
 """From a time in milliseconds to begin and end of its month, in the time zone of the machine."""
 
 
-class UniqueKeys:
-    """Makes the keys of one producer. Months are looked up only when one ends: this runs for every message."""
+_HEX: Final = tuple(f"{value:02X}" for value in range(256))
 
-    __slots__ = ("_counter", "_month_began_ms", "_month_ends_ms", "_month_of", "_prefix")
+
+class UniqueKeys:
+    """Makes the keys of one producer. This runs for every message: what stays the same for a while is kept as text."""
+
+    __slots__ = (
+        "_counter",
+        "_last_ms",
+        "_month_began_ms",
+        "_month_ends_ms",
+        "_month_of",
+        "_prefix",
+        "_stem",
+    )
 
     def __init__(
         self, *, address: bytes, process_id: int, instance_hash: int, month_of: MonthOf
@@ -29,12 +41,19 @@ class UniqueKeys:
         self._counter = 0
         self._month_of = month_of
         self._month_began_ms = self._month_ends_ms = 0
+        self._last_ms = -1
+        self._stem = ""
 
     def next(self, now_ms: int) -> str:
         """32 upper-case hex digits, 56 for an IPv6 address. No two are the same within 65,536 calls a millisecond."""
-        if not self._month_began_ms <= now_ms < self._month_ends_ms:
-            self._month_began_ms, self._month_ends_ms = self._month_of(now_ms)
+        if now_ms != self._last_ms:
+            self._take_time(now_ms)
         counter = self._counter
         self._counter = (counter + 1) & 0xFFFF
-        elapsed_ms = (now_ms - self._month_began_ms) & 0xFFFFFFFF
-        return f"{self._prefix}{elapsed_ms:08X}{counter:04X}"
+        return self._stem + _HEX[counter >> 8] + _HEX[counter & 0xFF]
+
+    def _take_time(self, now_ms: int) -> None:
+        if not self._month_began_ms <= now_ms < self._month_ends_ms:
+            self._month_began_ms, self._month_ends_ms = self._month_of(now_ms)
+        self._last_ms = now_ms
+        self._stem = f"{self._prefix}{(now_ms - self._month_began_ms) & 0xFFFFFFFF:08X}"

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import msgspec
+
 from cometmq.base.errors import UsageError
-from cometmq.model.batch import BatchElement, encode_batch
+from cometmq.model.batch import encode_batch
 from cometmq.model.compression import compress
 from cometmq.model.flags import SysFlag
 from cometmq.model.message import Message
@@ -40,7 +42,6 @@ from cometmq.protocol.command import Command
 REPLY_TYPE: Final = "reply"
 """MSG_TYPE of the answer to a request."""
 
-_WAIT_TRUE: Final = f"{NAME_SEPARATOR}true{PAIR_SEPARATOR}"
 # No text of so few characters is above 32 KiB.
 _SURELY_SHORT_CHARS: Final = TEXT_BYTES_MAX // 4
 
@@ -63,54 +64,25 @@ class Envelope:
         self.unit_mode = "true" if unit_mode else "false"
 
 
-class SendRequest:
+class SendRequest(msgspec.Struct, gc=False):
     """A send that is ready but for its queue. The same serves all attempts, so that all carry the same id."""
 
-    __slots__ = (
-        "_born_ms",
-        "_code",
-        "_envelope",
-        "_flag",
-        "_max_reconsume_times",
-        "_properties",
-        "_reconsume_times",
-        "body",
-        "message_id",
-        "sys_flag",
-        "wire_topic",
-    )
-
-    def __init__(
-        self,
-        envelope: Envelope,
-        code: int,
-        wire_topic: str,
-        body: bytes,
-        message_id: str,
-        properties: str,
-        born_ms: int,
-        *,
-        flag: int = 0,
-        sys_flag: int = 0,
-        reconsume_times: str = "0",
-        max_reconsume_times: str | None = None,
-    ) -> None:
-        self._envelope = envelope
-        self._code = code
-        self._properties = properties
-        self._born_ms = born_ms
-        self._flag = flag
-        self._reconsume_times = reconsume_times
-        self._max_reconsume_times = max_reconsume_times
-        self.wire_topic = wire_topic
-        self.body = body
-        self.message_id = message_id
-        self.sys_flag = sys_flag
+    envelope: Envelope
+    code: int
+    wire_topic: str
+    body: bytes
+    message_id: str
+    properties: str
+    born_ms: int
+    flag: int = 0
+    sys_flag: int = 0
+    reconsume_times: str = "0"
+    max_reconsume_times: str | None = None
 
     def to(self, queue: MessageQueue) -> Command:
         """The command for a queue, with the single-letter keys of ``SendMessageHeaderV2``."""
-        envelope = self._envelope
-        code = self._code
+        envelope = self.envelope
+        code = self.code
         ext = {
             "a": envelope.group,
             "b": self.wire_topic,
@@ -118,16 +90,16 @@ class SendRequest:
             "d": envelope.default_topic_queue_nums,
             "e": str(queue.queue_id),
             "f": str(self.sys_flag) if self.sys_flag else "0",
-            "g": str(self._born_ms),
-            "h": str(self._flag) if self._flag else "0",
-            "i": self._properties,
-            "j": self._reconsume_times,
+            "g": str(self.born_ms),
+            "h": str(self.flag) if self.flag else "0",
+            "i": self.properties,
+            "j": self.reconsume_times,
             "k": envelope.unit_mode,
             "m": "true" if code == _SEND_BATCH else "false",
             "n": queue.broker_name,
         }
-        if self._max_reconsume_times is not None:
-            ext["l"] = self._max_reconsume_times
+        if self.max_reconsume_times is not None:
+            ext["l"] = self.max_reconsume_times
         return Command(code, ext, self.body)
 
 
@@ -152,7 +124,7 @@ def prepare(
     if not internal:
         properties = property_text(message, message_id)
         return SendRequest(
-            envelope, _SEND, wire_topic, body, message_id, properties, born_ms, flag=message.flag
+            envelope, _SEND, wire_topic, body, message_id, properties, born_ms, message.flag
         )
     # A message that is sent once more under its old id.
     message_id = internal.get(UNIQ_KEY, message_id)
@@ -206,7 +178,7 @@ def prepare_batch(
     if topic.startswith(RETRY_PREFIX):
         raise UsageError(f"messages to {topic!r} cannot be sent as a batch; send them one by one")
     ids: list[str] = []
-    elements: list[BatchElement] = []
+    elements: list[tuple[int, bytes, bytes]] = []
     for message in messages:
         if not message.body:
             raise _bad_body(message, body_bytes_max)
@@ -220,9 +192,7 @@ def prepare_batch(
             raise UsageError("a reply, retry or transaction cannot be part of a batch")
         message_id = next_id(born_ms)
         ids.append(message_id)
-        elements.append(
-            BatchElement(message.flag, message.body, property_text(message, message_id).encode())
-        )
+        elements.append((message.flag, message.body, property_text(message, message_id).encode()))
     body = encode_batch(elements)
     if len(body) > body_bytes_max:
         raise UsageError(
@@ -246,10 +216,24 @@ def property_text(message: Message, message_id: str, left_out: Sequence[str] = (
         UsageError: a reserved or empty name, an empty value, a separator inside one of them, a senseless delay, or
             too much text.
     """
-    text = f"{UNIQ_KEY}\x01{message_id}\x02{WAIT}\x01{'true' if message.wait_store_ok else 'false'}\x02"
+    wait = "true" if message.wait_store_ok else "false"
+    tags = message.tags
+    if not (
+        message.keys
+        or message.properties
+        or message.internal_properties
+        or message.sharding_key
+        or message.is_delayed
+    ):
+        # Nearly every message: one text, and little in it that can be wrong.
+        if not tags:
+            return f"{UNIQ_KEY}\x01{message_id}\x02{WAIT}\x01{wait}\x02"
+        if "\x01" not in tags and "\x02" not in tags and len(tags) < _SURELY_SHORT_CHARS - 100:
+            return f"{UNIQ_KEY}\x01{message_id}\x02{WAIT}\x01{wait}\x02{TAGS}\x01{tags}\x02"
+    text = f"{UNIQ_KEY}\x01{message_id}\x02{WAIT}\x01{wait}\x02"
     pairs = 2
-    if message.tags:
-        text += f"{TAGS}\x01{message.tags}\x02"
+    if tags:
+        text += f"{TAGS}\x01{tags}\x02"
         pairs += 1
     if message.keys:
         keys = message.keys if isinstance(message.keys, str) else " ".join(message.keys)
@@ -286,12 +270,12 @@ def _delay_text(message: Message) -> str:
     wishes = [
         (name, value)
         for name, value in (
-            (DELAY, message.delay_level or None),
+            (DELAY, message.delay_level),
             (TIMER_DELAY_SEC, message.delay_seconds),
             (TIMER_DELAY_MS, message.delay_ms),
             (TIMER_DELIVER_MS, message.deliver_at_ms),
         )
-        if value is not None
+        if value
     ]
     if len(wishes) > 1:
         raise UsageError(
