@@ -46,6 +46,7 @@ class Heartbeats:
         self._is_unit_mode = is_unit_mode
         self._versions: dict[str, int] = {}
         self._greeted: set[str] = set()
+        self._under_way: set[asyncio.Future[bool]] = set()
         self._retry_seconds = RETRY_SECONDS
 
     async def beat_all(self) -> float | None:
@@ -55,7 +56,12 @@ class Heartbeats:
         if not addresses:
             return None
         body = self._data().encode()
-        answered = await asyncio.gather(*(self._beat(address, body) for address in addresses))
+        beats = [asyncio.ensure_future(self._beat(address, body)) for address in addresses]
+        self._under_way.update(beats)
+        for beat in beats:
+            beat.add_done_callback(self._under_way.discard)
+        # Whoever cancels this does not take back what is sent; ``unregister`` waits for the answers.
+        answered = await asyncio.gather(*map(asyncio.shield, beats))
         if all(answered):
             self._retry_seconds = RETRY_SECONDS
             return None
@@ -89,6 +95,9 @@ class Heartbeats:
 
     async def unregister(self, *, producer_group: str = "", consumer_group: str = "") -> None:
         """Tell the brokers that know us that a group has left; one that does not answer finds out by itself."""
+        # RocketMQ's broker works on both at once: a heartbeat that it gets to last would bring us back for 120 s.
+        if self._under_way:
+            await asyncio.wait(self._under_way)
         header = UnregisterClientHeader(
             client_id=self._client_id,
             producer_group=producer_group or None,
