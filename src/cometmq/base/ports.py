@@ -145,6 +145,10 @@ class Files(Protocol):
         """
         ...
 
+    def open_max(self) -> int:
+        """How many files and connections this process may hold open at once."""
+        ...
+
     def memory_bytes(self) -> int:
         """Physical memory of the machine: what the page cache can hold at most."""
         ...

@@ -10,6 +10,7 @@ import errno
 import fcntl
 import mmap
 import os
+import resource
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # What the kernel says where a file system makes no files without a name (O_TMPFILE), NFS for one.
 _NO_NAMELESS = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL)
+_OPEN_UNLIMITED = 1 << 20
 _CHUNK_BYTES = 1 << 20
 _ZEROS = bytes(_CHUNK_BYTES)
 
@@ -276,6 +278,13 @@ class SystemFiles:
             return self.read("/proc/sys/kernel/random/boot_id").decode().strip()
         except OSError:
             return ""
+
+    def open_max(self) -> int:
+        # What a shell starts with is often far below what the process may ask for.
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft != hard:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        return _OPEN_UNLIMITED if hard == resource.RLIM_INFINITY else hard
 
     def memory_bytes(self) -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -126,6 +126,7 @@ async def _serve(config: BrokerConfig, config_file: str | None, ignored: Mapping
     path = str(Path(config_file).absolute()) if config_file else None  # noqa: ASYNC240
     broker = Broker(config, config_path=path, ignored=ignored)
     await broker.start()
+    event_loop.settle()
     try:
         click.echo(_greeting(broker, config, config_file))
         await stop.wait()

@@ -87,6 +87,7 @@ async def _serve(config: NamesrvConfig, config_file: str | None) -> None:
     stop = event_loop.end_signal()
     server = NameServer(config)
     await server.start()
+    event_loop.settle()
     try:
         click.echo(_greeting(server, config, config_file))
         await stop.wait()

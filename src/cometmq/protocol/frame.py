@@ -16,6 +16,10 @@ from cometmq.protocol.command import BINARY, JSON, Body, Command
 FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
 HEADER_BYTES_MAX: Final = (1 << 24) - 1
 
+JOINED_PART_BYTES_MAX: Final = 4096
+"""Parts of a body that are smaller than this on average are copied into one piece: each costs more to write than to
+copy."""
+
 # length of the rest, header word
 _PREFIX = struct.Struct(">iI")
 _PREFIX_BYTES: Final = 8
@@ -101,6 +105,8 @@ def encode(command: Command) -> list[Body]:
         raise LocalProtocolError(f"frame of {length} bytes with a header of {len(header)}")
     head = _PREFIX.pack(length, word) + header
     if parts is not None:
+        if body_bytes < JOINED_PART_BYTES_MAX * len(parts):
+            return [b"".join((head, *parts))]
         return [head, *parts]
     if body_bytes:
         return [head, command.body]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, Final
+
+# Requests leave no cycles behind, so the collector rarely finds anything: let it look less often (default 700).
+_COLLECT_AFTER: Final = 50_000
 
 
 def run(serving: Coroutine[Any, Any, None]) -> None:
@@ -16,6 +20,16 @@ def run(serving: Coroutine[Any, Any, None]) -> None:
         asyncio.run(serving)
     else:
         uvloop.run(serving)
+
+
+def settle() -> None:
+    """Call once all is loaded: what is there now stays, and the garbage collector need not look at it again.
+
+    With 10,000 topics a full collection takes some 30 ms, in which nobody is served.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER, 10, 10)
 
 
 def end_signal() -> asyncio.Event:

@@ -44,7 +44,10 @@ class ConsumeQueueConfig:
         low=20,
     )
     open_files_max: int = setting(
-        "consumeQueueOpenFilesMax", "Consume queue files held open.", default=1024, low=8
+        "consumeQueueOpenFilesMax",
+        "Consume queue files held open; at most half of what the process may open.",
+        default=16_384,
+        low=8,
     )
     message_delay_level: str = setting(
         "messageDelayLevel", "Delays by level, from level 1 on.", default=DELAY_LEVELS

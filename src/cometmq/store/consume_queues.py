@@ -52,7 +52,8 @@ class ConsumeQueues:
     def __init__(self, directory: str, config: ConsumeQueueConfig, files: Files) -> None:
         self.directory = directory
         self.file_bytes = config.real_file_bytes
-        self.open_files = OpenFiles(files, config.open_files_max)
+        # The other half is for connections and the log.
+        self.open_files = OpenFiles(files, min(config.open_files_max, files.open_max() // 2))
         self.table: dict[str, dict[int, ConsumeQueue]] = {}
         self.waiting_count = 0
         self._new_count = 0

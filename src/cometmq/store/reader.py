@@ -83,8 +83,56 @@ class Reader:
         data = queue.read(offset, max(scan_count, 1), open_files)
         if not data:
             return self._found_null(queue, offset, min_offset)
+        if tags is None and record is None:
+            found = self._collect_plain(data, offset, max_count, max_bytes, min_offset, max_offset)
+            if found is not None:
+                return found
         return self._collect(
             data, offset, max_count, max_bytes, tags, record, min_offset, max_offset
+        )
+
+    def _collect_plain(
+        self,
+        data: bytes,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        min_offset: int,
+        max_offset: int,
+    ) -> GetResult | None:
+        """The usual read, in half the time of ``_collect``: everything is wanted, is in memory, lies in one log file
+        and keeps within the limits. None when any of this is not so."""
+        config = self._config
+        places = list(
+            ENTRY.iter_unpack(data[: ENTRY_BYTES * min(max_count, config.memory_count_max)])
+        )
+        if min(places) is not places[0]:
+            return None
+        first, last_start, last_bytes = places[0][0], places[-1][0], places[-1][1]
+        end = last_start + last_bytes
+        log_end = self._log.end
+        whole = self._log.view(first, end - first)
+        if whole is None or first < log_end - self._cached_bytes:
+            return None
+        total = sum([place[1] for place in places])
+        if total > config.memory_bytes_max or total > max_bytes:
+            return None
+        if total == end - first:
+            parts = [whole]
+        else:
+            parts = [whole[at - first : at - first + size] for at, size, _ in places]
+            # One that does not end within the whole is for the careful way.
+            if sum(map(len, parts)) != total:
+                return None
+        return GetResult(
+            GetStatus.FOUND,
+            offset + len(places),
+            min_offset,
+            max_offset,
+            parts,
+            len(places),
+            total,
+            log_end - last_start > self._cached_bytes,
         )
 
     def _collect(

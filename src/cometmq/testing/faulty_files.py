@@ -195,6 +195,9 @@ class FaultyFiles:
     def memory_bytes(self) -> int:
         return 1 << 30
 
+    def open_max(self) -> int:
+        return 1024
+
     def used_ratio(self, path: str) -> float:
         total, free = self.space(path)
         return (total - free) / total if total > 0 else 0.0

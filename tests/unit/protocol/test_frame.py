@@ -128,11 +128,13 @@ def test_tiny_chunks_of_a_large_frame_cost_linear_time() -> None:
     assert time.process_time() - started < 3
 
 
-def test_body_parts_leave_unjoined() -> None:
-    record = memoryview(b"record")
-    parts = encode(Command(code=0, body_parts=[record, b"next"]))
+def test_large_body_parts_leave_unjoined_and_small_ones_joined() -> None:
+    record = memoryview(b"record" * 1000)
+    parts = encode(Command(code=0, body_parts=[record, record]))
     assert parts[1] is record
-    assert decode_bytes(b"".join(parts)).body == b"recordnext"
+    assert decode_bytes(b"".join(parts)).body == b"record" * 2000
+    (whole,) = encode(Command(code=0, body_parts=[memoryview(b"record"), b"next"]))
+    assert decode_bytes(bytes(whole)).body == b"recordnext"
 
 
 def test_a_command_without_body_is_one_part() -> None:

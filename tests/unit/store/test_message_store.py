@@ -195,10 +195,14 @@ def test_adjacent_records_are_one_part(lab: Lab, message: Make) -> None:
     store = lab.open()
     for queue_id in (0, 0, 0, 1, 0):
         store.put(message(queue_id=queue_id))
-    result = store.get("T", 0, 0, 32)
-    assert (result.count, len(result.parts)) == (4, 2)
-    assert result.size_bytes == sum(len(part) for part in result.parts)
-    assert [record.queue_offset for record in records(result)] == [0, 1, 2, 3]
+    adjacent = store.get("T", 0, 0, 3)
+    assert (adjacent.count, len(adjacent.parts)) == (3, 1)
+    for everything in (None, lambda tags_code: True):
+        result = store.get("T", 0, 0, 32, tags=everything)
+        assert result.count == 4
+        assert result.size_bytes == sum(len(part) for part in result.parts)
+        assert [record.queue_offset for record in records(result)] == [0, 1, 2, 3]
+    assert len(result.parts) == 2
 
 
 def test_the_limits_of_a_read(lab: Lab, message: Make) -> None:
