@@ -430,6 +430,7 @@ def test_an_offset_that_is_not_there_is_corrected(
         topic, group = create_topic(queues=1), unique("group")
         await send(name_servers, topic, numbered(5))
         async with PullConsumer(group, name_servers=name_servers) as reader:
+            # It is a member of the group for a moment; the next one must not wait for it.
             (queue,) = await reader.queues(topic)
             await reader.commit(queue, 1000)
         taken = Taken()
