@@ -56,7 +56,7 @@ def main() -> None:
     arguments = parser.parse_args()
     directory = tempfile.mkdtemp(prefix="cometmq-client-send-")
     try:
-        with _servers(Path(directory)) as (name_server, broker, pid):
+        with servers(Path(directory)) as (name_server, broker, pid):
             work = _measure(name_server, broker, pid, arguments)
             if arguments.loop == "uvloop":
                 uvloop.run(work)
@@ -189,7 +189,7 @@ async def _until_served(producer: Producer) -> None:
 
 
 @contextlib.contextmanager
-def _servers(directory: Path) -> Iterator[tuple[str, str, int]]:
+def servers(directory: Path) -> Iterator[tuple[str, str, int]]:
     namesrv_port, broker_port = _free_port(), _free_port()
     name_server = f"127.0.0.1:{namesrv_port}"
     namesrv_conf = directory / "namesrv.conf"

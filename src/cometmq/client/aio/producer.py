@@ -19,7 +19,7 @@ from cometmq.client.aio.send_hooks import SendHook
 from cometmq.client.core.batch_splitter import split_batch, travels_alone
 from cometmq.client.core.prepare import SendRequest, pack_body, prepare, prepare_batch
 from cometmq.client.core.queue_selector import Selector, wanted_queue
-from cometmq.client.core.send_result import SendResult, SendStatus
+from cometmq.client.core.send_result import PartlySent, SendResult, SendStatus
 from cometmq.client.core.send_retry import SendMode
 from cometmq.client.core.topic_queues import TopicQueues
 from cometmq.client.errors import ClientClosed
@@ -37,20 +37,6 @@ THREAD_FROM_BYTES: Final = 256 * 1024
 """Larger bodies are compressed beside the event loop, which they would stop for milliseconds."""
 
 _FORBIDDEN_GROUP: Final = "DEFAULT_PRODUCER"
-
-
-class PartlySent(CometError):
-    """``send_all`` stopped at a batch that could not be sent; ``__cause__`` tells why.
-
-    Attributes:
-        results: of the batches before it, which are stored.
-        unsent: its messages, which may or may not be stored, and all after them, which are not.
-    """
-
-    def __init__(self, results: list[SendResult], unsent: list[Message]) -> None:
-        super().__init__(f"{len(unsent)} messages were not sent after {len(results)} batches")
-        self.results = results
-        self.unsent = unsent
 
 
 class Producer(Queries):
@@ -84,6 +70,7 @@ class Producer(Queries):
         self._background_bytes = 0
         self._send_hooks: list[SendHook] = []
         self._running: RunningProducer | None = None
+        self._changing = asyncio.Lock()
 
     def __repr__(self) -> str:
         state = "running" if self._running is not None else "not running"
@@ -107,20 +94,21 @@ class Producer(Queries):
         Raises:
             GroupInUse: a producer of the group runs with the same client id.
         """
-        if self._running is not None:
-            return
-        instance = ClientInstance.acquire(self._client_config, clock=self._clock)
-        running = RunningProducer(
-            self.group, instance, self._config, self._send_hooks, self._check_transaction
-        )
-        try:
-            instance.add_producer(running.role)
-            await instance.start()
-        except BaseException:
-            instance.remove_producer(running.role)
-            await instance.release()
-            raise
-        self._running = running
+        async with self._changing:
+            if self._running is not None:
+                return
+            instance = ClientInstance.acquire(self._client_config, clock=self._clock)
+            running = RunningProducer(
+                self.group, instance, self._config, self._send_hooks, self._check_transaction
+            )
+            try:
+                instance.add_producer(running.role)
+                await instance.start()
+            except BaseException:
+                instance.remove_producer(running.role)
+                await instance.release()
+                raise
+            self._running = running
 
     async def close(self) -> None:
         """Let sends in the background end, which takes at most their time limit, and leave the instance."""
@@ -128,12 +116,13 @@ class Producer(Queries):
             await asyncio.wait(self._background, timeout=self._send_seconds)
             for task in list(self._background):
                 task.cancel()
-        running, self._running = self._running, None
-        if running is None:
-            return
-        running.requests.close()
-        running.instance.remove_producer(running.role)
-        await running.instance.release()
+        async with self._changing:
+            running, self._running = self._running, None
+            if running is None:
+                return
+            running.requests.close()
+            running.instance.remove_producer(running.role)
+            await running.instance.release()
 
     def add_send_hook(self, hook: SendHook) -> None:
         """Show every attempt to send from now on to ``hook``."""
@@ -303,11 +292,7 @@ class Producer(Queries):
         running = self._run()
         seconds = self._send_seconds if timeout is None else timeout
         deadline = running.monotonic() + seconds
-        topic = running.routes.known(message.topic, running.monotonic())
-        if topic is None:
-            topic = await self._find(running, message.topic, deadline)
-            # The broker that gets the reply must know this client, or it cannot pass it on.
-            await running.instance.heartbeat()
+        await self._introduce(running, message.topic, deadline)
         correlation_id, future = running.requests.add()
         try:
             question = msgspec.structs.replace(
@@ -378,6 +363,20 @@ class Producer(Queries):
             pack_body(request, self._compression)
         else:
             await asyncio.to_thread(pack_body, request, self._compression)
+
+    async def _introduce(self, running: RunningProducer, topic: str, deadline: float) -> None:
+        """Before a topic's first request: a broker that does not know this client cannot pass the reply on."""
+        if topic in running.asked_topics:
+            return
+        await self._find(running, topic, deadline)
+        try:
+            async with asyncio.timeout(max(deadline - running.monotonic(), 0)):
+                await running.instance.heartbeat()
+        except TimeoutError:
+            raise CallTimedOut(
+                f"the brokers of topic {topic!r} did not answer in time", sent=False
+            ) from None
+        running.asked_topics.add(topic)
 
     async def _find(self, running: RunningProducer, topic: str, deadline: float) -> TopicQueues:
         try:

@@ -27,6 +27,7 @@ class RunningProducer:
     """
 
     __slots__ = (
+        "asked_topics",
         "envelope",
         "instance",
         "keys",
@@ -63,6 +64,8 @@ class RunningProducer:
         )
         self.sender = Sender(group, instance, self.routes, config, hooks)
         self.requests = PendingRequests(config.requests_max)
+        self.asked_topics: set[str] = set()
+        """Those whose brokers were told of this client before a request."""
         self.keys = UniqueKeys(
             address=_own_address(instance.client_id),
             process_id=os.getpid(),

@@ -6,6 +6,8 @@ object unless somebody watches.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Sequence
 
 from cometmq.base.errors import CallTimedOut, CometError, RemotingError
@@ -17,10 +19,13 @@ from cometmq.client.core.prepare import SendRequest
 from cometmq.client.core.send_result import SendResult, SendStatus, send_result
 from cometmq.client.core.send_retry import RetryRules, SendMode
 from cometmq.client.core.topic_queues import TopicQueues
+from cometmq.client.errors import NoRoute
 from cometmq.client.producer_config import ProducerConfig
 from cometmq.model.message import Message
 from cometmq.model.message_queue import MessageQueue
 from cometmq.protocol.command import Command
+
+logger = logging.getLogger("cometmq.client")
 
 
 class Sender:
@@ -49,6 +54,7 @@ class Sender:
         self._attempt_seconds_max = (
             config.attempt_timeout_ms / 1000 if config.attempt_timeout_ms > 0 else float("inf")
         )
+        self._send_seconds = config.send_timeout_ms / 1000
         self._retry_not_stored_ok = config.retry_another_broker_when_not_stored_ok
         self._faults = (
             FaultTracker(SERIES[config.latency_fault_series]) if config.latency_fault else None
@@ -94,15 +100,17 @@ class Sender:
                 )
                 if not is_retried:
                     attempts_left = 0
+            if queue is None and attempts_left > 0:
+                if await self._look_again(topic, deadline):
+                    target = self._choose(topic, target.broker_name)
+                else:
+                    attempts_left = 0
             if attempts_left <= 0 or self._monotonic() >= deadline:
                 # Stored without confirmation is still stored, whatever became of the attempts after it.
                 if weakly_stored is not None:
                     return weakly_stored
                 assert error is not None, "an attempt gives a result or an error"
                 raise error
-            if queue is None:
-                await self._look_again(topic)
-                target = self._choose(topic, target.broker_name)
 
     async def send_oneway(
         self,
@@ -113,7 +121,9 @@ class Sender:
     ) -> None:
         """Hand the message to the network; waits only while a connection is made or the broker does not read."""
         target = queue or self._choose(topic, None)
-        address = self._broker_address(target.broker_name) or await self._find(topic, target)
+        address = self._broker_address(target.broker_name) or await self._find(
+            topic, target, self._send_seconds
+        )
         command = request.to(target)
         if not self._hooks:
             await self._instance.oneway(address, command)
@@ -141,7 +151,9 @@ class Sender:
     ) -> SendResult:
         if timeout <= 0:
             raise CallTimedOut("no time is left for the send", sent=False)
-        address = self._broker_address(target.broker_name) or await self._find(topic, target)
+        address = self._broker_address(target.broker_name) or await self._find(
+            topic, target, timeout
+        )
         command = request.to(target)
         if self._hooks or self._faults is not None:
             return await self._watched(request, command, messages, target, address, mode, timeout)
@@ -189,25 +201,37 @@ class Sender:
             self._faults.answered(broker_name, context.elapsed_ms, now_ms)
 
     def _choose(self, topic: TopicQueues, failed_broker: str | None) -> MessageQueue:
+        if not topic.queues:
+            # Somebody else's look at the route, a moment ago.
+            raise NoRoute(f"topic {topic.topic!r} has no writable queue on any master")
         if self._faults is None:
             return topic.robin.select(topic.queues, failed_broker)
         now_ms = self._monotonic() * 1000
         return self._faults.select(topic.queues, topic.robin, now_ms, failed_broker)
 
-    async def _look_again(self, topic: TopicQueues) -> None:
-        """A fresh route before the next attempt, if the last one put the known one in doubt."""
+    async def _look_again(self, topic: TopicQueues, deadline: float) -> bool:
+        """A fresh route, if the last attempt put the known one in doubt. False when no queue is left."""
+        if self._routes.known(topic.topic, self._monotonic()) is not None:
+            return True
         try:
-            await self._routes.find(topic.topic)
-        except CometError:
-            # Then the queues that are known must do: their brokers may be back already.
-            if not topic.queues:
-                raise
+            async with asyncio.timeout(max(deadline - self._monotonic(), 0)):
+                await self._routes.find(topic.topic)
+        except (CometError, TimeoutError) as error:
+            # The queues that are known must do: their brokers may be back already.
+            logger.debug("no fresh route topic=%s reason=%s", topic.topic, error)
+        return bool(topic.queues)
 
-    async def _find(self, topic: TopicQueues, target: MessageQueue) -> str:
+    async def _find(self, topic: TopicQueues, target: MessageQueue, timeout: float) -> str:
         wired = MessageQueue(
             broker_name=target.broker_name, queue_id=target.queue_id, topic=topic.wire_topic
         )
-        return await self._instance.find_broker(wired)
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._instance.find_broker(wired)
+        except TimeoutError:
+            raise CallTimedOut(
+                f"broker {target.broker_name!r} was not found in {timeout:g} s", sent=False
+            ) from None
 
     def _context(
         self,

@@ -7,6 +7,8 @@ from typing import Final
 
 import msgspec
 
+from cometmq.base.errors import CometError
+from cometmq.model.message import Message
 from cometmq.model.message_queue import MessageQueue
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import Command
@@ -52,6 +54,20 @@ class SendResult(msgspec.Struct, frozen=True, kw_only=True):
     recall_handle: str | None = None
     region_id: str | None = None
     is_traced: bool = True
+
+
+class PartlySent(CometError):
+    """``send_all`` stopped at a batch that could not be sent; ``__cause__`` tells why.
+
+    Attributes:
+        results: of the batches before it, which are stored.
+        unsent: its messages, which may or may not be stored, and all after them, which are not.
+    """
+
+    def __init__(self, results: list[SendResult], unsent: list[Message]) -> None:
+        super().__init__(f"{len(unsent)} messages were not sent after {len(results)} batches")
+        self.results = results
+        self.unsent = unsent
 
 
 def send_result(reply: Command, address: str, queue: MessageQueue, message_id: str) -> SendResult:

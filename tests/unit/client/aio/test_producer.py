@@ -265,6 +265,54 @@ def test_looking_for_a_route_counts_into_the_time_limit(
     _run(work)
 
 
+def test_looking_again_counts_into_the_time_limit(
+    brokers: dict[str, FakeBroker], remoting: Any
+) -> None:
+    async def never(request: Command) -> Command:
+        await asyncio.sleep(60)
+        raise AssertionError
+
+    async def work(producer: Producer) -> None:
+        await producer.send(MESSAGE)
+        for addresses in BROKERS.values():
+            del remoting.servers[addresses[0]]
+        remoting.servers[NAME_SERVER] = never
+        async with asyncio.timeout(5):
+            with pytest.raises(ConnectFailed):
+                await producer.send(MESSAGE, timeout=0.1)
+
+    _run(work)
+
+
+def test_no_queue_is_left_for_the_next_attempt(
+    brokers: dict[str, FakeBroker], remoting: Any, names: Any, make_route: Any
+) -> None:
+    async def work(producer: Producer) -> None:
+        await producer.send(MESSAGE)
+        for addresses in BROKERS.values():
+            del remoting.servers[addresses[0]]
+        names.routes["T"] = make_route({}, 0)
+        with pytest.raises(ConnectFailed):
+            await producer.send(MESSAGE)
+        with pytest.raises(NoRoute):
+            await producer.send(MESSAGE)
+
+    _run(work)
+
+
+def test_starting_twice_at_once_is_starting_once(
+    brokers: dict[str, FakeBroker], remoting: Any
+) -> None:
+    async def run() -> None:
+        producer = Producer("pg", name_servers=NAME_SERVER)
+        await asyncio.gather(producer.start(), producer.start())
+        await producer.send(MESSAGE)
+        await asyncio.gather(producer.close(), producer.close())
+        assert remoting.is_closed
+
+    asyncio.run(run())
+
+
 def test_after_a_failure_the_route_is_asked_for_again(
     brokers: dict[str, FakeBroker], remoting: Any, names: Any, make_route: Any
 ) -> None:
