@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
+
 from cometmq.base.errors import UsageError
 from cometmq.client.aio.instance import ClientInstance
 from cometmq.client.aio.local_offsets import LocalOffsets
@@ -37,17 +40,27 @@ class GroupOffsets:
         """The committed position, None when there is none. Raises CometError when that cannot be found out."""
         return await self.store.read(queue)
 
-    async def commit(self, queue: MessageQueue, offset: int) -> None:
-        """Returns when everything below ``offset`` counts as done.
+    async def commit(
+        self, positions: Mapping[MessageQueue, int]
+    ) -> dict[MessageQueue, BaseException]:
+        """Store them; on return all are stored but those returned, each with what went wrong.
 
         Raises:
-            UsageError: a negative offset.
-            CometError: the broker did not confirm it.
-            OSError: the file could not be written.
+            UsageError: a negative offset; nothing was stored.
+            OSError: the file could not be written; nothing was stored.
         """
-        if offset < 0:
-            raise UsageError(f"expected an offset of at least 0 in {queue}, got {offset}")
+        for queue, offset in positions.items():
+            if offset < 0:
+                raise UsageError(f"expected an offset of at least 0 in {queue}, got {offset}")
         if self._local is not None:
-            await self._local.commit({queue: offset})
-        else:
-            await self._brokers.commit_one(queue, offset)
+            await self._local.commit(positions)
+            return {}
+        outcomes = await asyncio.gather(
+            *(self._brokers.commit_one(queue, offset) for queue, offset in positions.items()),
+            return_exceptions=True,
+        )
+        return {
+            queue: outcome
+            for queue, outcome in zip(positions, outcomes, strict=True)
+            if outcome is not None
+        }

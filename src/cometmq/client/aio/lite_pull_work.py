@@ -152,13 +152,12 @@ class LitePullWork:
 
     async def commit(self, positions: Mapping[MessageQueue, int]) -> None:
         """Returns when all are stored. Raises what went wrong with the first that are not."""
-        outcomes = await asyncio.gather(
-            *(self._commit_one(queue, offset) for queue, offset in positions.items()),
-            return_exceptions=True,
-        )
-        for outcome in outcomes:
-            if outcome is not None:
-                raise outcome
+        failures = await self.offsets.commit(positions)
+        for queue, offset in positions.items():
+            if queue not in failures:
+                self.assigned.was_committed(queue, offset)
+        for failure in failures.values():
+            raise failure
 
     def commit_soon(self, positions: Mapping[MessageQueue, int]) -> None:
         """Commit in the background; ``stop`` waits for it."""
@@ -251,10 +250,6 @@ class LitePullWork:
             await self.commit(positions)
         except (CometError, OSError) as error:
             logger.warning("positions not committed group=%s reason=%s", self._group, error)
-
-    async def _commit_one(self, queue: MessageQueue, offset: int) -> None:
-        await self.offsets.commit(queue, offset)
-        self.assigned.was_committed(queue, offset)
 
     def _pull_failed(self, queue: MessageQueue, error: CometError) -> None:
         logger.warning("pull failed queue=%s group=%s reason=%s", queue, self._group, error)

@@ -163,9 +163,14 @@ class PullConsumer(Queries):
         )
 
     async def commit(self, queue: MessageQueue, offset: int) -> None:
-        """Everything below ``offset`` is done for this group; a broadcasting consumer: for this client."""
+        """Everything below ``offset`` is done for this group; a broadcasting consumer: for this client.
+
+        Raises:
+            UsageError: a negative offset.
+            CometError: the broker did not confirm it.
+        """
         running = self._ready()
-        await running.offsets.commit(wrap_queue(running.instance, queue), offset)
+        await running.commit({wrap_queue(running.instance, queue): offset})
 
     async def committed(self, queue: MessageQueue) -> int | None:
         """The position that was committed, or None when there is none."""
@@ -236,7 +241,8 @@ class _Running:
             watched=lambda: self.balance.topics,
             rebalance=self.balance.soon,
             current=dict,
-            reset=self._reset,
+            # An operator reset the group. Where it pulls is the user's matter; what is committed is ours.
+            reset=self.commit,
         )
 
     async def start(self) -> None:
@@ -256,7 +262,7 @@ class _Running:
             self.instance.refresh_soon()
             self.balance.soon()
 
-    async def _reset(self, offsets: Positions) -> None:
-        """An operator reset the group. Where it pulls is the user's matter; what is committed is ours."""
-        for queue, offset in offsets.items():
-            await self.offsets.commit(queue, offset)
+    async def commit(self, positions: Positions) -> None:
+        failures = await self.offsets.commit(positions)
+        for failure in failures.values():
+            raise failure
