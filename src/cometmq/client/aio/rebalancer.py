@@ -267,8 +267,9 @@ class Rebalancer:
             if old_owners and self._handover is not None:
                 await self._handover.wait(queue, old_owners, self._config.handover_ms / 1000)
             if self._locks is not None:
-                locked_at = await self._lock(queue, self._locks)
+                # From the first question on: whoever gives up meanwhile does not know the answer.
                 is_locked = True
+                locked_at = await self._lock(queue, self._locks)
             offset = await self._start_offset(queue)
         except asyncio.CancelledError:
             if is_locked and self._locks is not None:
@@ -289,9 +290,11 @@ class Rebalancer:
         logger.info("queue taken group=%s queue=%s offset=%d", self._group, queue, offset)
 
     def _taken(self, queue: MessageQueue, task: asyncio.Task[None]) -> None:
-        if self._taking.get(queue) is task:
-            del self._taking[queue]
-        if not task.cancelled() and (error := task.exception()) is not None:
+        del self._taking[queue]
+        if task.cancelled():
+            # It may have become ours again meanwhile.
+            self._soon_after(0.0)
+        elif (error := task.exception()) is not None:
             logger.error("queue not taken group=%s queue=%s", self._group, queue, exc_info=error)
             self._soon_after(SOON_SECONDS)
 
@@ -306,7 +309,7 @@ class Rebalancer:
     def _drop(self, queue: MessageQueue) -> None:
         if queue in self._entries:
             self._leave(queue)
-        elif (task := self._taking.pop(queue, None)) is not None:
+        elif (task := self._taking.get(queue)) is not None:
             task.cancel()
 
     def _correct(self, queue: MessageQueue, offset: int) -> None:
