@@ -220,6 +220,8 @@ def _servers(directory: Path) -> Iterator[tuple[str, int]]:
     broker_conf.write_text(
         f"brokerName=bench\nbrokerIP1=127.0.0.1\nlistenPort={broker_port}\n"
         f"defaultTopicQueueNums={QUEUES}\nstorePathRootDir={directory}/store\n"
+        # The backlog is written as fast as it goes; nobody minds when a send has to wait.
+        "waitTimeMillsInSendQueue=30000\n"
     )
     with (
         _process("mqnamesrv", "-c", str(namesrv_conf)),
