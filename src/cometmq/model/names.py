@@ -34,6 +34,7 @@ NOT_SENDABLE: Final = frozenset(
         TRANSACTION_DISCARD_TOPIC,
         SELF_TEST_TOPIC,
         OFFSET_MOVED_TOPIC,
+        TIMER_TOPIC,
     }
 )
 """Topics a client must not send to."""

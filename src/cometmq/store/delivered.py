@@ -36,6 +36,12 @@ def delivery_mark(physical_offset: int) -> int:
 
 def delivered_since(log: CommitLog, start: int) -> Iterator[Delivered]:
     """What was delivered by the records from ``start`` on, where one must begin, in the order of delivery."""
+    for waited in copied_since(log, start, SCHEDULE_TOPIC):
+        yield Delivered(waited.queue_id, waited.queue_offset)
+
+
+def copied_since(log: CommitLog, start: int, topic: str) -> Iterator[Record]:
+    """The records of a topic, which messages wait in, that have a copy among the records from ``start`` on."""
     for scanned in LogWalk(log.row, max(start, log.start), stop=log.end, check_crc=False):
         if _REAL_TOPIC not in scanned.properties or scanned.topic == _SCHEDULE_TOPIC:
             continue
@@ -43,8 +49,8 @@ def delivered_since(log: CommitLog, start: int) -> Iterator[Delivered]:
         if copy is None or copy.prepared_transaction_offset >= 0:
             continue
         waited = _decoded(log, ~copy.prepared_transaction_offset)
-        if waited is not None and waited.topic == SCHEDULE_TOPIC:
-            yield Delivered(waited.queue_id, waited.queue_offset)
+        if waited is not None and waited.topic == topic:
+            yield waited
 
 
 def _decoded(log: CommitLog, physical_offset: int) -> Record | None:

@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from cometmq.base.errors import DiskFull
 from cometmq.base.ports import Clock, Files
-from cometmq.model.names import SCHEDULE_TOPIC
+from cometmq.model.names import SCHEDULE_TOPIC, TIMER_TOPIC
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.config import RetentionConfig, StoreConfig
 from cometmq.store.consume_queues import ConsumeQueues
@@ -94,7 +94,7 @@ class Housekeeping:
         """Delete queues none of whose records is left. Their offsets start anew, as in RocketMQ."""
         start = self._log.start
         for queue in list(self._queues.all()):
-            if queue.topic == SCHEDULE_TOPIC or queue.next_offset == 0:
+            if queue.topic in (SCHEDULE_TOPIC, TIMER_TOPIC) or queue.next_offset == 0:
                 continue
             last = queue.entry(queue.next_offset - 1, self._queues.open_files)
             if last is not None and last[0] < start:

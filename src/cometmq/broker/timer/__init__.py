@@ -1,0 +1,1 @@
+"""Messages with a time of delivery: see ``timed_messages``."""

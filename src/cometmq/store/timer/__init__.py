@@ -1,0 +1,1 @@
+"""When messages of the timer topic are due, kept in files by time: see ``waiting``."""
