@@ -14,31 +14,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Final, Self
 
 from cometmq.base.errors import UsageError
 from cometmq.client.aio.consume_hooks import ConsumeHook
-from cometmq.client.aio.consumer_info import ConsumerInfo
-from cometmq.client.aio.handover import Handover
-from cometmq.client.aio.held_queue import HeldQueue
 from cometmq.client.aio.instance import ClientInstance
-from cometmq.client.aio.listener import ConcurrentListener
 from cometmq.client.aio.listener_call import BatchListener, Listener, ListenerCall
 from cometmq.client.aio.local_offsets import LocalOffsets
-from cometmq.client.aio.offsets import BrokerOffsets, OffsetStore, start_offset
-from cometmq.client.aio.orderly_listener import OrderlyListener
-from cometmq.client.aio.periodic import Periodic
-from cometmq.client.aio.pull_call import PullCalls
-from cometmq.client.aio.puller import Puller
+from cometmq.client.aio.offsets import BrokerOffsets, OffsetStore
 from cometmq.client.aio.queries import Queries
-from cometmq.client.aio.queue_locks import QueueLocks
-from cometmq.client.aio.rebalancer import Rebalancer
-from cometmq.client.aio.send_back import SendBack
-from cometmq.client.consumer_config import CONCURRENT_RETRIES_MAX, PushConsumerConfig
-from cometmq.client.core.flow_limits import FlowLimits, limits_of_queue
+from cometmq.client.aio.running_consumer import RunningConsumer
+from cometmq.client.consumer_config import PushConsumerConfig
 from cometmq.client.core.namespace import wrap
 from cometmq.client.core.outcome import BadOutcome, judge
 from cometmq.client.errors import ClientClosed, NoRoute
@@ -107,13 +96,12 @@ class PushConsumer(Queries):
         )
         self._wishes: dict[str, str | Sql] = {}
         self._subscriptions: dict[str, SubscriptionData] = {}
-        self._limits: dict[str, FlowLimits] = {}
         self._is_running = asyncio.Event()
         self._is_running.set()
         self._is_changed = False
         self._is_closing = False
         self._instance: ClientInstance | None = None
-        self._parts: _Parts | None = None
+        self._parts: RunningConsumer | None = None
 
     # The user's side.
 
@@ -192,7 +180,17 @@ class PushConsumer(Queries):
                     retry, "*", version=instance.clock.wall_ms()
                 )
             await self._find_routes(instance)
-            parts = await _Parts.make(self, instance)
+            parts = RunningConsumer(
+                instance,
+                self.group,
+                config=self.config,
+                is_orderly=self.is_orderly,
+                call=self._call,
+                offsets=await self._open_offsets(instance),
+                subscriptions=self._subscriptions,
+                is_running=self._is_running,
+                before_rebalance=self._tell_changes,
+            )
             instance.add_consumer(self)
         except BaseException:
             self._instance = None
@@ -202,7 +200,7 @@ class PushConsumer(Queries):
         try:
             await instance.heartbeat()
             await self._check_conditions(instance)
-            await parts.start()
+            parts.start()
         except BaseException:
             await self.close()
             raise
@@ -315,6 +313,13 @@ class PushConsumer(Queries):
             raise ClientClosed(f"consumer of group {self._user_group!r} does not run; start it")
         return self._instance
 
+    async def _open_offsets(self, instance: ClientInstance) -> OffsetStore:
+        if not self.config.is_broadcast:
+            return BrokerOffsets(instance, self.group)
+        local = LocalOffsets(instance.client_id, self.group, self.config.local_offset_directory)
+        await local.load()
+        return local
+
     def _subscribe_now(self, instance: ClientInstance, topic: str, expression: str | Sql) -> None:
         wire_topic = instance.wrap_topic(topic)
         before = self._subscriptions.get(wire_topic)
@@ -357,203 +362,10 @@ class PushConsumer(Queries):
                 if reply.code != ResponseCode.SUCCESS:
                     raise error_for(reply, address)
 
-    async def _rebalance(self) -> float | None:
-        parts, instance = self._parts, self._instance
-        if parts is None or instance is None:
-            return None
-        if self._is_changed:
+    async def _tell_changes(self) -> None:
+        """Before queues are shared out: brokers refuse pulls by a subscription they have not heard of."""
+        instance = self._instance
+        if instance is not None and self._is_changed:
             self._is_changed = False
             await self._find_routes(instance)
-            # Brokers refuse pulls by a subscription they have not heard of.
             await instance.heartbeat()
-        again = await parts.rebalancer.run_once()
-        self._share_limits(parts.rebalancer)
-        return again
-
-    def _share_limits(self, rebalancer: Rebalancer) -> None:
-        counts: dict[str, int] = {}
-        for queue in [*rebalancer.held, *rebalancer.taking]:
-            counts[queue.topic] = counts.get(queue.topic, 0) + 1
-        limits = self.config.limits(orderly=self.is_orderly)
-        self._limits = {
-            topic: limits_of_queue(
-                limits,
-                topic_count_max=self.config.pull_threshold_for_topic,
-                topic_size_mib_max=self.config.pull_threshold_size_for_topic,
-                queue_count=count,
-            )
-            for topic, count in counts.items()
-        }
-
-
-class _Parts:
-    """What a running consumer is made of; made by its start, ended by its close."""
-
-    def __init__(
-        self, consumer: PushConsumer, instance: ClientInstance, offsets: OffsetStore
-    ) -> None:
-        config = consumer.config
-        group = consumer.group
-        self._consumer = consumer
-        self._instance = instance
-        self._offsets = offsets
-        self._pulls = PullCalls(instance, group)
-        self._info = ConsumerInfo(instance.clock.wall_ms())
-        self._default_limits = config.limits(orderly=consumer.is_orderly)
-        has_locks = consumer.is_orderly and not config.is_broadcast
-        self._lock_seconds = config.lock_valid_ms / 1000 if has_locks else None
-        self._timestamp_ms = config.timestamp_ms(instance.clock.wall_ms())
-        self._listener = self._make_listener()
-        self.rebalance_task = Periodic(
-            "rebalance",
-            consumer._rebalance,
-            first=0.0,
-            every=config.rebalance_interval_ms / 1000,
-        )
-        self.rebalancer = Rebalancer(
-            instance,
-            group,
-            config=config,
-            is_orderly=consumer.is_orderly,
-            topics=consumer.topics,
-            offsets=offsets,
-            start_offset=self._start_offset,
-            listener=self._listener,
-            make_puller=self._make_puller,
-            locks=QueueLocks(instance, group) if has_locks else None,
-            # The lock of an orderly queue sees to the hand-over.
-            handover=None
-            if config.is_broadcast or consumer.is_orderly
-            else Handover(instance, group),
-            soon=self.rebalance_task.soon,
-            on_left=self._left,
-        )
-        timeout = config.consume_timeout_minutes * 60.0
-        self._tasks = [
-            self.rebalance_task,
-            Periodic(
-                "offsets",
-                self._save,
-                first=config.client.persist_offsets_millis / 1000,
-                every=config.client.persist_offsets_millis / 1000,
-            ),
-            Periodic(
-                "sweep",
-                self._listener.sweep,
-                first=timeout / SWEEPS_PER_TIMEOUT,
-                every=timeout / SWEEPS_PER_TIMEOUT,
-            ),
-        ]
-        if has_locks:
-            self._tasks.append(
-                Periodic(
-                    "locks",
-                    self.rebalancer.renew_locks,
-                    first=config.lock_interval_ms / 1000,
-                    every=config.lock_interval_ms / 1000,
-                )
-            )
-
-    @classmethod
-    async def make(cls, consumer: PushConsumer, instance: ClientInstance) -> _Parts:
-        if not consumer.config.is_broadcast:
-            return cls(consumer, instance, BrokerOffsets(instance, consumer.group))
-        local = LocalOffsets(
-            instance.client_id, consumer.group, consumer.config.local_offset_directory
-        )
-        await local.load()
-        return cls(consumer, instance, local)
-
-    async def start(self) -> None:
-        self._listener.start()
-        for task in self._tasks:
-            task.start()
-
-    async def close(self, timeout: float) -> None:
-        for task in self._tasks:
-            await task.stop()
-        try:
-            await self.rebalancer.close(timeout)
-        finally:
-            await self._listener.close(WORKERS_END_SECONDS)
-
-    def describe(self) -> ConsumerRunningInfo:
-        consumer, clock = self._consumer, self._instance.clock
-        now = clock.monotonic()
-        queues = {**self.rebalancer.leaving, **self.rebalancer.held}
-        seconds = self._lock_seconds
-        return self._info.describe(
-            config=consumer.config,
-            is_orderly=consumer.is_orderly,
-            lock_is_valid={
-                queue: seconds is not None and held.is_locked(now, seconds)
-                for queue, held in queues.items()
-            },
-            subscriptions=consumer.subscriptions(),
-            queues=queues,
-            taking=self.rebalancer.taking,
-            now_ms=clock.wall_ms(),
-            now=now,
-        )
-
-    def _left(self, held: HeldQueue) -> None:
-        self._pulls.forget(held.queue)
-        self._info.left(held)
-
-    async def _save(self) -> None:
-        held = self.rebalancer.held
-        self._info.sample(self._instance.clock.monotonic(), held.values())
-        await self._offsets.save(
-            {queue: each.process.commit_offset for queue, each in held.items()}
-        )
-
-    async def _start_offset(self, queue: MessageQueue) -> int:
-        return await start_offset(
-            self._instance, self._offsets, queue, self._consumer.consume_from, self._timestamp_ms
-        )
-
-    def _make_listener(self) -> ConcurrentListener | OrderlyListener:
-        consumer, config, instance = self._consumer, self._consumer.config, self._instance
-        times = config.max_reconsume_times
-        call = consumer._call
-        if consumer.is_orderly:
-            return OrderlyListener(
-                call,
-                group=consumer.group,
-                worker_count=config.consume_thread_max,
-                batch_max=config.consume_batch_max,
-                suspend_seconds=config.suspend_queue_ms / 1000,
-                reconsume_times_max=None if times < 0 else times,
-                lock_seconds=self._lock_seconds,
-                send_back=SendBack(instance, consumer.group, JAVA_INT_MAX if times < 0 else times),
-                unwrap_topic=instance.unwrap_topic,
-                clock=instance.clock,
-            )
-        retries = CONCURRENT_RETRIES_MAX if times < 0 else times
-        return ConcurrentListener(
-            call,
-            group=consumer.group,
-            worker_count=config.consume_thread_max,
-            batch_max=config.consume_batch_max,
-            timeout=config.consume_timeout_minutes * 60.0,
-            send_back=None if config.is_broadcast else SendBack(instance, consumer.group, retries),
-            unwrap_topic=instance.unwrap_topic,
-            clock=instance.clock,
-        )
-
-    def _make_puller(self, held: HeldQueue, on_illegal: Callable[[int], None]) -> Puller:
-        consumer = self._consumer
-        topic = held.queue.topic
-        return Puller(
-            held,
-            self._pulls,
-            config=consumer.config,
-            subscription=lambda: consumer._subscriptions.get(topic),
-            limits=lambda: consumer._limits.get(topic, self._default_limits),
-            is_running=consumer._is_running,
-            lock_seconds=self._lock_seconds,
-            commits=not consumer.config.is_broadcast,
-            deliver=self._listener.deliver,
-            on_illegal=on_illegal,
-            clock=self._instance.clock,
-        )
