@@ -1,0 +1,246 @@
+"""Sends messages and waits for brokers to have stored them; ``aio.producer`` does it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Self
+
+from cometmq.base.errors import TooManyInFlight
+from cometmq.base.ports import Clock
+from cometmq.client import aio
+from cometmq.client.aio.send_hooks import SendHook
+from cometmq.client.core.queue_selector import Selector
+from cometmq.client.core.send_result import SendResult
+from cometmq.client.producer_config import ProducerConfig
+from cometmq.client.sync.client import Queries
+from cometmq.model.message import Message
+from cometmq.model.message_queue import MessageQueue
+from cometmq.model.received_message import ReceivedMessage
+
+
+class Producer(Queries):
+    """``with Producer("orders", name_servers="127.0.0.1:9876") as producer: producer.send(message)``.
+
+    Args:
+        group: who sends. Producers of one group do the same job; brokers ask any of them about transactions.
+        name_servers: overrides those of ``config``.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        *,
+        name_servers: str | Sequence[str] | None = None,
+        config: ProducerConfig | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._use(
+            aio.Producer(group, name_servers=name_servers, config=config, clock=clock), config
+        )
+
+    def _use(self, twin: aio.Producer, config: ProducerConfig | None) -> None:
+        super().__init__(twin)
+        self._aio = twin
+        self._config = config or ProducerConfig()
+        self._soon_lock = threading.Lock()
+        self._soon_count = 0
+        self._soon_bytes = 0
+
+    @property
+    def group(self) -> str:
+        """The group it was made for."""
+        return self._aio.group
+
+    def __repr__(self) -> str:
+        state = "running" if self._is_running else "not running"
+        return f"<{type(self).__name__} {self.group!r} {state} background={self._soon_count}>"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Join the instance of this client id. Nothing happens when it runs already.
+
+        Raises:
+            GroupInUse: a producer of the group runs with the same client id.
+        """
+        self._start(self._aio.start)
+
+    def close(self) -> None:
+        """Let sends in the background end, which takes at most their time limit, and leave the instance."""
+        self._close(self._aio.close)
+
+    def add_send_hook(self, hook: SendHook) -> None:
+        """Show every attempt to send from now on to ``hook``, on the thread of the event loop: it must not wait."""
+        self._tell(self._aio.add_send_hook, hook)
+
+    def fetch_publish_queues(self, topic: str) -> list[MessageQueue]:
+        """The queues the topic can be sent to.
+
+        Raises:
+            NoRoute: none.
+        """
+        return self._run(self._aio.fetch_publish_queues, topic)
+
+    def send(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        sharding_key: str | None = None,
+        timeout: float | None = None,
+    ) -> SendResult:
+        """Send and wait until the broker has stored the message.
+
+        Args:
+            queue: this queue and no other.
+            selector: chooses the queue from all that the topic has; see ``client.core.queue_selector``. It is called
+                on the thread of the event loop and must not wait.
+            sharding_key: chooses the queue by its hash; instead of the message's own.
+            timeout: seconds for the whole call, all attempts together.
+
+        With a queue, selector or sharding key the send is tried once: another queue would break the order.
+
+        Raises:
+            UsageError: the message can never be sent as it is.
+            CometError: not confirmed; ``retryable`` says whether the same send may be tried again.
+        """
+        return self._run(
+            self._aio.send,
+            message,
+            queue=queue,
+            selector=selector,
+            sharding_key=sharding_key,
+            timeout=timeout,
+        )
+
+    def send_soon(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        sharding_key: str | None = None,
+        timeout: float | None = None,
+    ) -> Future[SendResult]:
+        """Start a send and return at once; the future has what ``send`` would return or raise.
+
+        Only network errors are tried again, as in RocketMQ's asynchronous send. The message must not be changed
+        until the future is done. Callbacks of the future are called on the thread of the event loop and must not
+        wait. This one may be called where an event loop runs; see ``asyncio.wrap_future``.
+
+        Raises:
+            TooManyInFlight: the bound on such sends, or on their bytes, is reached; wait for some futures first.
+        """
+
+        def start() -> asyncio.Future[SendResult]:
+            return self._aio.send_soon(
+                message, queue=queue, selector=selector, sharding_key=sharding_key, timeout=timeout
+            )
+
+        body_bytes = len(message.body)
+        # Counted here, too: what the loop's thread has not begun yet must be bounded as well.
+        self._count_in(body_bytes)
+        try:
+            future = self._soon(start)
+        except BaseException:
+            self._count_out(body_bytes)
+            raise
+        future.add_done_callback(lambda _: self._count_out(body_bytes))
+        return future
+
+    def send_oneway(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        sharding_key: str | None = None,
+    ) -> None:
+        """Send without waiting for an answer: fast, and nobody learns of a failure behind the network's door."""
+        self._run(
+            self._aio.send_oneway,
+            message,
+            queue=queue,
+            selector=selector,
+            sharding_key=sharding_key,
+        )
+
+    def send_batch(
+        self,
+        messages: Sequence[Message],
+        *,
+        queue: MessageQueue | None = None,
+        timeout: float | None = None,
+    ) -> SendResult:
+        """Several messages of one topic in one request: stored together, in order, in one queue."""
+        return self._run(self._aio.send_batch, messages, queue=queue, timeout=timeout)
+
+    def send_all(
+        self, messages: Iterable[Message], *, timeout: float | None = None
+    ) -> list[SendResult]:
+        """Any number of messages, in order, cut into batches that brokers take; one result per batch.
+
+        Args:
+            timeout: seconds for each batch.
+
+        Raises:
+            UsageError: one of the messages can never be sent; nothing was sent.
+            PartlySent: a batch failed; the error has what was stored before, and the rest.
+        """
+        # Read here: where the messages come from may take its time, and the event loop has none.
+        return self._run(self._aio.send_all, list(messages), timeout=timeout)
+
+    def request(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: Selector | None = None,
+        timeout: float | None = None,
+    ) -> ReceivedMessage:
+        """Send a question and return its answer, which a consumer makes with ``reply_to``.
+
+        Args:
+            timeout: seconds for the whole call, the answer included.
+
+        Raises:
+            RequestTimedOut: the question was stored, but no answer came in time.
+            TooManyInFlight: the bound on such requests is reached.
+            CometError: the question was not sent; see ``send``.
+        """
+        return self._run(
+            self._aio.request, message, queue=queue, selector=selector, timeout=timeout
+        )
+
+    def _count_in(self, body_bytes: int) -> None:
+        config = self._config
+        with self._soon_lock:
+            if self._soon_count >= config.in_flight_max or (
+                self._soon_count and self._soon_bytes + body_bytes > config.in_flight_bytes_max
+            ):
+                raise TooManyInFlight(
+                    f"{self._soon_count} sends with {self._soon_bytes} bytes are under way, "
+                    "which is the bound"
+                )
+            self._soon_count += 1
+            self._soon_bytes += body_bytes
+
+    def _count_out(self, body_bytes: int) -> None:
+        with self._soon_lock:
+            self._soon_count -= 1
+            self._soon_bytes -= body_bytes
