@@ -21,6 +21,7 @@ from cometmq.client.errors import (
 from cometmq.client.lite_pull_config import LitePullConfig
 from cometmq.client.producer_config import ProducerConfig
 from cometmq.client.pull_config import PullConsumerConfig
+from cometmq.client.trace_config import TraceConfig
 from cometmq.model.message import Message
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.received_message import ReceivedMessage
@@ -57,6 +58,7 @@ __all__ = [
     "SendStatus",
     "Sql",
     "TlsConfig",
+    "TraceConfig",
     "UsageError",
     "client_code",
 ]

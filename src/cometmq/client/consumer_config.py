@@ -10,6 +10,7 @@ from cometmq.base.settings import setting
 from cometmq.client.config import ClientConfig, check_bounds
 from cometmq.client.core.flow_limits import NO_LIMIT, FlowLimits
 from cometmq.client.core.rebalance import find_strategy
+from cometmq.client.trace_config import TraceConfig
 from cometmq.model.allocation import Strategy
 from cometmq.model.consumption import ConsumeFromWhere, MessageModel
 
@@ -161,6 +162,7 @@ class PushConsumerConfig:
     allocation: str | Strategy = "AVG"
     """How the group shares queues out: AVG, AVG_BY_CIRCLE, CONSISTENT_HASH, or a function; see ``model.allocation``.
     All consumers of a group must use the same."""
+    trace: TraceConfig = field(default_factory=TraceConfig)
     client: ClientConfig = field(default_factory=ClientConfig)
 
     def __post_init__(self) -> None:

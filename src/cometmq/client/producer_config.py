@@ -10,6 +10,7 @@ from cometmq.base.settings import setting
 from cometmq.client.config import ClientConfig, check_bounds
 from cometmq.client.core.fault_tracker import SERIES
 from cometmq.client.core.send_retry import RETRIED_CODES
+from cometmq.client.trace_config import TraceConfig
 from cometmq.model.flags import COMPRESSION_LZ4, COMPRESSION_ZLIB, COMPRESSION_ZSTD
 from cometmq.model.names import AUTO_CREATE_TOPIC, topic_fault
 
@@ -114,6 +115,7 @@ class ProducerConfig:
     )
     retried_codes: frozenset[int] = RETRIED_CODES
     """Broker codes after which a send is tried again. RocketMQ 5 adds 2 and 1500."""
+    trace: TraceConfig = field(default_factory=TraceConfig)
     client: ClientConfig = field(default_factory=ClientConfig)
 
     def __post_init__(self) -> None:

@@ -11,11 +11,13 @@ import msgspec
 
 from cometmq.base.errors import CallTimedOut, CometError, TooManyInFlight, UsageError
 from cometmq.base.ports import Clock
+from cometmq.base.system import SystemClock
 from cometmq.client.aio.instance import ClientInstance
 from cometmq.client.aio.queries import Queries
 from cometmq.client.aio.request_reply import wait_for_reply
 from cometmq.client.aio.running_producer import RunningProducer
 from cometmq.client.aio.send_hooks import SendHook
+from cometmq.client.aio.trace import SendTrace, make_dispatcher
 from cometmq.client.core.batch_splitter import split_batch, travels_alone
 from cometmq.client.core.prepare import SendRequest, pack_body, prepare, prepare_batch
 from cometmq.client.core.queue_selector import Selector, wanted_queue
@@ -69,6 +71,12 @@ class Producer(Queries):
         self._background: dict[asyncio.Task[SendResult], int] = {}
         self._background_bytes = 0
         self._send_hooks: list[SendHook] = []
+        self._trace = make_dispatcher(
+            group, "PRODUCE", self._config.trace, self._client_config, Producer
+        )
+        if self._trace is not None:
+            wall_ms = (clock or SystemClock()).wall_ms
+            self._send_hooks.append(SendTrace(self._trace.append, self._trace.topic, wall_ms))
         self._running: RunningProducer | None = None
         self._changing = asyncio.Lock()
 
@@ -109,6 +117,8 @@ class Producer(Queries):
                 await instance.release()
                 raise
             self._running = running
+            if self._trace is not None:
+                self._trace.start()
 
     async def close(self) -> None:
         """Let sends in the background end, which takes at most their time limit, and leave the instance."""
@@ -123,6 +133,8 @@ class Producer(Queries):
             running.requests.close()
             running.instance.remove_producer(running.role)
             await running.instance.release()
+            if self._trace is not None:
+                await self._trace.close()
 
     def add_send_hook(self, hook: SendHook) -> None:
         """Show every attempt to send from now on to ``hook``."""

@@ -20,13 +20,16 @@ from types import TracebackType
 from typing import Final, Self
 
 from cometmq.base.errors import UsageError
+from cometmq.base.system import SystemClock
 from cometmq.client.aio.consume_hooks import ConsumeHook
 from cometmq.client.aio.instance import ClientInstance
 from cometmq.client.aio.listener_call import BatchListener, Listener, ListenerCall
 from cometmq.client.aio.local_offsets import LocalOffsets
 from cometmq.client.aio.offsets import BrokerOffsets, OffsetStore
+from cometmq.client.aio.producer import Producer
 from cometmq.client.aio.queries import Queries
 from cometmq.client.aio.running_consumer import RunningConsumer
+from cometmq.client.aio.trace import ConsumeTrace, make_dispatcher
 from cometmq.client.consumer_config import PushConsumerConfig
 from cometmq.client.core.namespace import wrap
 from cometmq.client.core.outcome import BadOutcome, judge
@@ -86,6 +89,12 @@ class PushConsumer(Queries):
         self.is_orderly = orderly
         self.hooks: list[ConsumeHook] = []
         """For trace and telemetry: called around each call of the listener."""
+        self._trace = make_dispatcher(
+            group, "CONSUME", self.config.trace, self.config.client, Producer
+        )
+        if self._trace is not None:
+            hook = ConsumeTrace(self._trace.append, self._trace.topic, SystemClock().wall_ms)
+            self.hooks.append(hook)
         self._user_group = group
         self._call = ListenerCall(
             group,
@@ -201,6 +210,8 @@ class PushConsumer(Queries):
             await instance.heartbeat()
             await self._check_conditions(instance)
             parts.start()
+            if self._trace is not None:
+                self._trace.start()
         except BaseException:
             await self.close()
             raise
@@ -221,6 +232,8 @@ class PushConsumer(Queries):
             self._subscriptions.clear()
             self._is_closing = False
             await instance.release()
+            if self._trace is not None:
+                await self._trace.close()
 
     def __repr__(self) -> str:
         state = "new or closed" if self._parts is None else f"queues={len(self.queues)}"

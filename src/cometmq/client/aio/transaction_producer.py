@@ -22,9 +22,11 @@ import msgspec
 
 from cometmq.base.errors import CometError, UsageError
 from cometmq.base.ports import Clock
+from cometmq.base.system import SystemClock
 from cometmq.client.aio.producer import Producer
 from cometmq.client.aio.running_producer import RunningProducer
 from cometmq.client.aio.send_hooks import EndHook, TransactionEnd, run_end
+from cometmq.client.aio.trace import TransactionTrace
 from cometmq.client.core.send_result import SendResult, SendStatus
 from cometmq.client.producer_config import ProducerConfig
 from cometmq.model.flags import SysFlag
@@ -91,6 +93,9 @@ class TransactionProducer(Producer):
         )
         self._checkers: list[asyncio.Task[None]] = []
         self._end_hooks: list[EndHook] = []
+        if self._trace is not None:
+            wall_ms = (clock or SystemClock()).wall_ms
+            self._end_hooks.append(TransactionTrace(self._trace.append, wall_ms))
 
     async def start(self) -> None:
         """As that of a producer. From then on it answers for its whole group."""
