@@ -34,10 +34,12 @@ from cometmq.broker.config_slices import (
     RepliesConfig,
     ScheduleConfig,
     TopicsConfig,
+    TransactionsConfig,
     is_loopback,
 )
 from cometmq.broker.filter_config import FiltersConfig
 from cometmq.broker.known_keys import ALIASES, KNOWN_KEYS
+from cometmq.broker.timer.config import TimersConfig
 from cometmq.remoting.config import RemotingClientConfig, RemotingServerConfig
 from cometmq.remoting.tls import TlsConfig, load_tls_config
 from cometmq.store.config import StoreConfig
@@ -58,6 +60,8 @@ class BrokerConfig:
     polling: PollingConfig = field(default_factory=PollingConfig)
     queries: QueriesConfig = field(default_factory=QueriesConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    timers: TimersConfig = field(default_factory=TimersConfig)
+    transactions: TransactionsConfig = field(default_factory=TransactionsConfig)
     replies: RepliesConfig = field(default_factory=RepliesConfig)
     flow: FlowControlConfig = field(default_factory=FlowControlConfig)
     registration: RegistrationConfig = field(default_factory=RegistrationConfig)

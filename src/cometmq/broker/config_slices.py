@@ -224,6 +224,36 @@ class ScheduleConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionsConfig:
+    """Messages that are delivered if a transaction of their sender succeeds."""
+
+    is_rejected: bool = setting(
+        "rejectTransactionMessage", "Refuse messages of transactions.", default=False, live=True
+    )
+    timeout_ms: int = setting(
+        "transactionTimeOut",
+        "Age from which a producer is asked what became of a transaction nobody ended.",
+        default=6000,
+        low=0,
+        live=True,
+    )
+    check_interval_ms: int = setting(
+        "transactionCheckInterval",
+        "How often to look for such transactions.",
+        default=60_000,
+        low=100,
+        live=True,
+    )
+    check_max: int = setting(
+        "transactionCheckMax",
+        "How often to ask about one; then its message goes to TRANS_CHECK_MAX_TIME_TOPIC.",
+        default=15,
+        low=1,
+        live=True,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RepliesConfig:
     """Replies to requests, which the broker pushes to whoever asked."""
 

@@ -53,6 +53,8 @@ class SendProperties(msgspec.Struct):
     """Whether the sender waits for the disk and the replicas."""
     delay_level: int = 0
     """How long to wait before the message is delivered; 0 means not at all."""
+    is_half: bool = False
+    """Whether it is delivered only when a transaction is committed."""
 
 
 def cluster_pair(cluster: str) -> str:
@@ -88,6 +90,7 @@ def _prepare(text: str, cluster: str, *, keeps_wait: bool) -> SendProperties:
     tags_code = 0
     is_wait = True
     delay_level = 0
+    is_half = False
     unique_key = user_keys = None
     pairs = text.split(PAIR_SEPARATOR)
     for pair in pairs:
@@ -105,10 +108,14 @@ def _prepare(text: str, cluster: str, *, keeps_wait: bool) -> SendProperties:
             user_keys = value
         elif name == DELAY:
             delay_level = _delay_level(value)
+        elif name == TRANSACTION_PREPARED:
+            is_half = value.lower() == "true"
         else:
             refuse_special(text)
     if keeps_wait and delay_level:
         raise _unsupported(f"delayed messages in a batch ({DELAY}={delay_level})")
+    if keeps_wait and is_half:
+        raise _unsupported(f"transactional messages in a batch ({TRANSACTION_PREPARED}=true)")
     if not keeps_wait and "WAIT\x01" in text:
         text = PAIR_SEPARATOR.join([pair for pair in pairs if not pair.startswith("WAIT\x01")])
     if not text or text[-1] == PAIR_SEPARATOR:
@@ -124,7 +131,7 @@ def _prepare(text: str, cluster: str, *, keeps_wait: bool) -> SendProperties:
     keys = [] if unique_key is None else [unique_key]
     if user_keys is not None:
         keys += split_keys(user_keys)
-    return SendProperties(stored, tags_code, keys, is_wait, delay_level)
+    return SendProperties(stored, tags_code, keys, is_wait, delay_level, is_half)
 
 
 def undelayed(properties: SendProperties) -> SendProperties:
@@ -158,10 +165,8 @@ def _too_long(length: int) -> Refused:
 def refuse_special(text: str) -> None:
     """Raises Refused for messages that must not be delivered at once, which this broker has no service for.
 
-    Storing them as plain messages would deliver them too early, or deliver what was to be rolled back.
+    Storing them as plain messages would deliver them too early.
     """
-    if (property_of(text, TRANSACTION_PREPARED) or "").lower() == "true":
-        raise _unsupported("transactional messages")
     for name in _TIMERS:
         if (value := property_of(text, name)) is not None:
             raise _unsupported(f"timed messages ({name}={value})")

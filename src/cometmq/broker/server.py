@@ -34,6 +34,7 @@ from cometmq.broker.processors.query import QueryProcessor
 from cometmq.broker.processors.reply import ReplyProcessor
 from cometmq.broker.processors.send import SendProcessor
 from cometmq.broker.processors.send_back import SendBackProcessor
+from cometmq.broker.processors.transaction import TransactionProcessor
 from cometmq.broker.queue_locks import QueueLocks
 from cometmq.broker.registration import Registration
 from cometmq.broker.request_modes import RequestModes
@@ -41,6 +42,8 @@ from cometmq.broker.schedule.schedule import Schedule
 from cometmq.broker.stats import BrokerStats
 from cometmq.broker.table_saver import TableSaver
 from cometmq.broker.topic_creation import TopicCreation
+from cometmq.broker.transaction.questions import ProducerQuestions
+from cometmq.broker.transaction.transactions import Transactions
 from cometmq.model.address import pack_host, split_address, split_addresses
 from cometmq.model.bloom import bloom_filter
 from cometmq.model.topic import TopicConfig
@@ -80,6 +83,7 @@ class Broker:
     registration: Registration
     long_polling: LongPolling
     schedule: Schedule
+    transactions: Transactions
 
     def __init__(
         self,
@@ -259,6 +263,17 @@ class Broker:
         )
         stack.push_async_callback(housekeeping.stop)
         housekeeping.start()
+        self.transactions = Transactions(
+            live=self.live,
+            store=self.store,
+            offsets=self.offsets,
+            topics=self.creation,
+            questions=ProducerQuestions(self.clients, config.identity.broker_name),
+            stats=self.stats,
+            clock=self.clock,
+        )
+        stack.push_async_callback(self.transactions.stop)
+        self.transactions.start()
         self.schedule = Schedule(
             live=self.live,
             store=self.store,
@@ -275,6 +290,7 @@ class Broker:
             live=self.live,
             store=self.store,
             schedule=self.schedule,
+            transactions=self.transactions,
             store_host=self._store_host(config),
             topics=self.topics,
             creation=self.creation,
@@ -303,12 +319,16 @@ class Broker:
         )
         queries = QueryProcessor(self.store, self.live)
         locks = LockProcessor(self.locks)
+        ends = TransactionProcessor(
+            live=self.live, transactions=self.transactions, store=self.store, clock=self.clock
+        )
         for dispatcher in (self.dispatcher, self.vip_dispatcher):
             dispatcher.guards.append(self.flow.guard)
             for processor in (
                 sends,
                 send_backs,
                 replies,
+                ends,
                 offsets,
                 self._client_processor,
                 locks,

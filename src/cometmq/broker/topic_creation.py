@@ -147,6 +147,11 @@ class TopicCreation:
             least = queue_count if is_of_group else max(queue_count, CLIENT_QUEUE_COUNT)
             self._add(_topic(topic, least))
 
+    def system_topic(self, topic: str) -> None:
+        """Make sure that a topic of the system's own exists, which its first use creates."""
+        if self._topics.get(topic) is None:
+            self._add(_topic(topic, 1))
+
     def dead_letter_topic(self, group: str) -> TopicConfig:
         """The topic of a group's dead letters, which the first of them creates.
 

@@ -58,6 +58,10 @@ class Appender:
         self._last_timestamp = 0
         self._last_record = 0
 
+    @property
+    def last_record(self) -> int:
+        return self._last_record
+
     def resume(self, last_timestamp: int, last_record: int) -> None:
         """Go on after recovery: store times never go back, whatever the clock does."""
         self._last_timestamp = self._flusher.store_timestamp = last_timestamp
@@ -145,6 +149,52 @@ class Appender:
                 self._index.add(topic, message.keys, place.physical_offset, timestamp)
             if has_entry:
                 self._enqueue(message, queue, place.physical_offset, place.size_bytes, timestamp)
+        self._last_record = stored[-1].physical_offset
+        self._flusher.store_timestamp = timestamp
+        self._watermarks.put(self._log.end)
+        return stored
+
+    def put_together(self, messages: list[NewMessage]) -> list[Stored]:
+        if self.refusal is not None:
+            self._refuse()
+        host = self._store_host
+        queues = [
+            self._queues.get(message.topic, message.queue_id)
+            or self._new_queue(message.topic, message.queue_id)
+            for message in messages
+        ]
+        if len(set(queues)) != len(messages) or not messages:
+            raise UsageError("messages put together must belong to different queues")
+        sizes = [
+            record_bytes(message, queue.topic_field, host, self.body_bytes_max)
+            for message, queue in zip(messages, queues, strict=True)
+        ]
+        key_count = sum(len(message.keys) for message in messages)
+        physical_offset = self._reserve(sum(sizes), key_count)
+        timestamp = self._now()
+        records: list[bytes] = []
+        stored: list[Stored] = []
+        for message, queue, size_bytes in zip(messages, queues, sizes, strict=True):
+            assert has_queue_entry(message.sys_flag), message
+            place = Stored(physical_offset, size_bytes, queue.next_offset, timestamp)
+            records.append(
+                encode(
+                    message,
+                    size_bytes,
+                    queue.topic_field,
+                    place.queue_offset,
+                    physical_offset,
+                    timestamp,
+                    host,
+                )
+            )
+            stored.append(place)
+            physical_offset += size_bytes
+        self._log.write(b"".join(records))
+        for message, queue, place in zip(messages, queues, stored, strict=True):
+            if self._index is not None:
+                self._index.add(message.topic, message.keys, place.physical_offset, timestamp)
+            self._enqueue(message, queue, place.physical_offset, place.size_bytes, timestamp)
         self._last_record = stored[-1].physical_offset
         self._flusher.store_timestamp = timestamp
         self._watermarks.put(self._log.end)

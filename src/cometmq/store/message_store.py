@@ -18,6 +18,7 @@ from typing import Final
 
 from cometmq.base.errors import CometError, DiskFull, StoreClosed, StoreError
 from cometmq.base.ports import Clock, Files, Lock
+from cometmq.model.record import Record
 from cometmq.store.appender import Appender, Arrival
 from cometmq.store.checkpoint import Checkpoint
 from cometmq.store.commit_log import CommitLog
@@ -25,7 +26,7 @@ from cometmq.store.config import StoreConfig
 from cometmq.store.consume_queues import ConsumeQueues
 from cometmq.store.delay_levels import DelayLevels
 from cometmq.store.deleted_topics import DeletedTopics
-from cometmq.store.delivered import Delivered, delivered_since
+from cometmq.store.delivered import Delivered, copied_since, delivered_since
 from cometmq.store.dispatch import Follower
 from cometmq.store.flush import LogFlusher, QueueFlusher
 from cometmq.store.get import GetResult, QueryResult
@@ -186,6 +187,17 @@ class MessageStore:
         """
         return self._appender.put_batch(messages)
 
+    def put_together(self, messages: list[NewMessage]) -> list[Stored]:
+        """Append messages of different queues: all or none, one behind the other, with nothing in between.
+
+        A crash can cut the row short: then the last record of the log is one of these, and all before it are there.
+
+        Raises:
+            UsageError: none, or two of the same queue.
+            DiskFull, RecordTooLarge, StoreClosed: as in ``put``; nothing was stored.
+        """
+        return self._appender.put_together(messages)
+
     def get(
         self,
         topic: str,
@@ -241,6 +253,10 @@ class MessageStore:
         """Delayed messages that were delivered by records from an offset on, which must be where one begins."""
         return delivered_since(self._log, physical_offset)
 
+    def copied_since(self, physical_offset: int, topic: str) -> Iterator[Record]:
+        """Records of a topic that messages wait in which were copied by records from an offset on."""
+        return copied_since(self._log, physical_offset, topic)
+
     def query(
         self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int
     ) -> QueryResult:
@@ -264,6 +280,11 @@ class MessageStore:
     @property
     def max_physical(self) -> int:
         return self._log.end
+
+    @property
+    def last_record(self) -> int:
+        """Where the last record of the log begins, by what is known: after a crash always, else since the last put."""
+        return self._appender.last_record
 
     @property
     def flush_behind_bytes(self) -> int:

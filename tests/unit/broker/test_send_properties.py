@@ -60,8 +60,6 @@ def test_an_element_of_a_batch_keeps_its_text() -> None:
 @pytest.mark.parametrize(
     "sent",
     [
-        "TRAN_MSG\x01true",
-        "TRAN_MSG\x01TRUE\x02",
         "TIMER_DELAY_SEC\x0110",
         "TIMER_DELAY_MS\x0110",
         "TIMER_DELIVER_MS\x011700000000000",
@@ -162,3 +160,12 @@ def test_the_stored_text_holds_all_pairs_but_wait(text: str) -> None:
         **expected,
         "CLUSTER": "C49",
     }
+
+
+@pytest.mark.parametrize("sent", ["TRAN_MSG\x01true", "TRAN_MSG\x01TRUE\x02"])
+def test_half_of_a_transaction_is_known_and_never_part_of_a_batch(sent: str) -> None:
+    assert prepare(sent, CLUSTER).is_half
+    assert not prepare("TRAN_MSG\x01no", CLUSTER).is_half
+    with pytest.raises(Refused, match="not supported by this broker") as caught:
+        prepare_element(sent, CLUSTER)
+    assert caught.value.code == 13

@@ -117,6 +117,31 @@ def test_a_batch_is_of_one_queue(lab: Lab, message: Make, queue_ids: list[int]) 
     assert store.max_physical == 0
 
 
+def test_messages_of_several_queues_are_put_together_or_not_at_all(lab: Lab, message: Make) -> None:
+    store = lab.open()
+    store.put(message(b"x" * 2000))
+    first, second = store.put_together([message(b"a" * 1500, queue_id=1), message(b"b" * 700)])
+    assert (first.physical_offset, second.physical_offset) == (4096, first.end_offset)
+    assert (first.queue_offset, second.queue_offset) == (0, 1)
+    assert store.last_record == second.physical_offset
+    assert store.max_physical == second.end_offset
+    assert bodies(store, queue_id=1) == [b"a" * 1500]
+    assert bodies(store) == [b"x" * 2000, b"b" * 700]
+    with pytest.raises(RecordTooLarge):
+        store.put_together([message(b"a" * 1900, queue_id=n) for n in range(3)])
+    assert store.max_physical == second.end_offset
+
+
+@pytest.mark.parametrize("queue_ids", [[], [3, 3]])
+def test_what_is_put_together_is_of_different_queues(
+    lab: Lab, message: Make, queue_ids: list[int]
+) -> None:
+    store = lab.open()
+    with pytest.raises(UsageError):
+        store.put_together([message(queue_id=queue_id) for queue_id in queue_ids])
+    assert store.max_physical == 0
+
+
 def test_too_large_is_refused_and_nothing_is_written(lab: Lab, message: Make) -> None:
     store = lab.open()
     with pytest.raises(RecordTooLarge, match="body of 2001 bytes"):

@@ -105,6 +105,8 @@ class ReplyProcessor:
         properties = prepare(header.properties, self._cluster)
         if properties.delay_level:
             raise Refused(ResponseCode.MESSAGE_ILLEGAL, f"a reply cannot be delayed ({DELAY})")
+        if properties.is_half:
+            raise Refused(ResponseCode.MESSAGE_ILLEGAL, "a reply cannot belong to a transaction")
         queue_id = header.queue_id
         return NewMessage(
             topic=target.topic,

@@ -21,6 +21,7 @@ from cometmq.broker.processors.put_failure import illegal_text, refusal_of
 from cometmq.broker.processors.send_target import SendTarget, SendTargets
 from cometmq.broker.schedule.schedule import Schedule
 from cometmq.broker.send_properties import (
+    SendProperties,
     cluster_pair,
     is_wait,
     prepare,
@@ -29,8 +30,10 @@ from cometmq.broker.send_properties import (
 )
 from cometmq.broker.stats import BrokerStats
 from cometmq.broker.topic_creation import TopicCreation
+from cometmq.broker.transaction.transactions import Transactions
 from cometmq.model.batch import decode_batch
 from cometmq.model.flags import is_writable
+from cometmq.model.properties import DELAY, TRANSACTION_PREPARED
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import FLAG_ONEWAY, Command
 from cometmq.protocol.fields import decode_fields
@@ -50,6 +53,8 @@ BATCH_COUNT_MAX: Final = 32_768
 
 _HOST_BITS: Final = 16 | 32
 _TRANSACTION_BITS: Final = 12
+_FOREIGN_BITS: Final = _HOST_BITS | _TRANSACTION_BITS
+"""What the broker itself knows: the hosts, and whether a message is half of a transaction."""
 _SLOW_SECONDS: Final = 0.001
 
 
@@ -60,6 +65,7 @@ class SendProcessor:
         live: LiveConfig,
         store: MessageStore,
         schedule: Schedule,
+        transactions: Transactions,
         store_host: bytes,
         topics: TopicTable,
         creation: TopicCreation,
@@ -69,6 +75,7 @@ class SendProcessor:
     ) -> None:
         self._store = store
         self._schedule = schedule
+        self._transactions = transactions
         self._targets = SendTargets(topics, creation, stats)
         self._stats = stats
         self._flow = flow
@@ -109,8 +116,13 @@ class SendProcessor:
         header: SendMessageHeader | SendMessageHeaderV2,
     ) -> bytes | None:
         try:
-            target = self.admit(connection, header)
+            target = self._target(connection, header)
             properties = prepare(header.properties, self._cluster)
+            is_half = False
+            if properties.is_half:
+                is_half = self._is_half(header, properties)
+            elif header.sys_flag & _TRANSACTION_BITS:
+                raise _transaction_refusal()
             waits = properties.is_wait
             is_held = waits and self._is_sync_flush and not command.flag & FLAG_ONEWAY
             if is_held:
@@ -131,7 +143,7 @@ class SendProcessor:
                 tags_code=properties.tags_code,
                 keys=properties.keys,
                 flag=header.flag,
-                sys_flag=header.sys_flag & ~_HOST_BITS,
+                sys_flag=header.sys_flag & ~_FOREIGN_BITS,
                 born_timestamp=header.born_timestamp,
                 born_host=connection.peer_host,
                 reconsume_times=header.reconsume_times,
@@ -142,6 +154,9 @@ class SendProcessor:
                 if properties.delay_level:
                     tally = self._schedule.tally
                     stored = self._schedule.put(message, properties.delay_level)
+                elif is_half:
+                    tally = self._transactions.tally
+                    stored = self._transactions.put_half(message, is_wait=waits)
                 else:
                     stored = self._store.put(message)
             except Exception as error:  # noqa: BLE001 - mapped, or raised again
@@ -265,6 +280,14 @@ class SendProcessor:
         self, connection: Connection, header: SendMessageHeader | SendMessageHeaderV2
     ) -> SendTarget:
         """The checks before anything is stored, in RocketMQ's order. Raises Refused."""
+        target = self._target(connection, header)
+        if header.sys_flag & _TRANSACTION_BITS:
+            raise _transaction_refusal()
+        return target
+
+    def _target(
+        self, connection: Connection, header: SendMessageHeader | SendMessageHeaderV2
+    ) -> SendTarget:
         if self._is_gated:
             self._check_gate(header.topic)
         target = self._targets.find(header)
@@ -274,12 +297,26 @@ class SendProcessor:
                 f"request queueId[{header.queue_id}] is illegal, {target} "
                 f"Producer: {connection.peer}",
             )
-        if header.sys_flag & _TRANSACTION_BITS:
+        return target
+
+    def _is_half(
+        self, header: SendMessageHeader | SendMessageHeaderV2, properties: SendProperties
+    ) -> bool:
+        """Whether a message that says so is half of a transaction. Raises Refused."""
+        if properties.delay_level:
+            if header.reconsume_times > 0:
+                # One that was committed, could not be processed, and is sent to be tried again.
+                return False
             raise Refused(
                 ResponseCode.MESSAGE_ILLEGAL,
-                "transactional messages are not supported by this broker; the message was not stored",
+                f"a message of a transaction cannot be delayed ({DELAY}={properties.delay_level})",
             )
-        return target
+        if self._rejects_transactions:
+            raise Refused(
+                ResponseCode.NO_PERMISSION,
+                f"the broker[{self._ip}] sending transaction message is forbidden",
+            )
+        return True
 
     def _check_gate(self, topic: str) -> None:
         if self._is_slave:
@@ -352,6 +389,8 @@ class SendProcessor:
             int(ResponseCode.SLAVE_NOT_AVAILABLE) if config.identity.role == SYNC_MASTER else 0
         )
         self._is_slave = config.identity.is_slave
+        self._rejects_transactions = config.transactions.is_rejected
+        self._ip = config.identity.ip1
         self._accept_from_ms = config.flow.accept_sends_from_ms
         self._is_writable = is_writable(config.topics.permission)
         self._is_gated = (
@@ -363,3 +402,10 @@ class SendProcessor:
             "TRACE_ON": "true" if config.topics.trace_on else "false",
         }
         self._replies = SendReplies(self._store_host, self.reply_ext)
+
+
+def _transaction_refusal() -> Refused:
+    return Refused(
+        ResponseCode.MESSAGE_ILLEGAL,
+        f"a message of a transaction must be sent alone, with {TRANSACTION_PREPARED}=true; it was not stored",
+    )

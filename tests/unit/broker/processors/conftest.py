@@ -22,10 +22,13 @@ from cometmq.broker.processors.query import QueryProcessor
 from cometmq.broker.processors.reply import ReplyProcessor
 from cometmq.broker.processors.send import SendProcessor
 from cometmq.broker.processors.send_back import SendBackProcessor
+from cometmq.broker.processors.transaction import TransactionProcessor
 from cometmq.broker.queue_locks import QueueLocks
 from cometmq.broker.schedule.schedule import Schedule
 from cometmq.broker.stats import BrokerStats
 from cometmq.broker.topic_creation import TopicCreation
+from cometmq.broker.transaction.questions import ProducerQuestions
+from cometmq.broker.transaction.transactions import Transactions
 from cometmq.model.address import pack_host
 from cometmq.model.batch import BatchElement, encode_batch
 from cometmq.model.bloom import bloom_filter
@@ -121,11 +124,22 @@ class Rig:
             timers=loop,
             restore_topic=self.creation.restore,
         )
+        self.transactions = Transactions(
+            live=self.live,
+            store=self.store,
+            offsets=self.offsets,
+            topics=self.creation,
+            questions=ProducerQuestions(self.clients, "b49"),
+            stats=self.stats,
+            clock=self.clock,
+        )
+        self.transactions.resume()
         self.dispatcher = Dispatcher()
         sends = SendProcessor(
             live=self.live,
             store=self.store,
             schedule=self.schedule,
+            transactions=self.transactions,
             store_host=host,
             topics=self.topics,
             creation=self.creation,
@@ -157,6 +171,12 @@ class Rig:
                 offsets=self.offsets, topics=self.topics, creation=self.creation, store=self.store
             ),
             self.client_processor,
+            TransactionProcessor(
+                live=self.live,
+                transactions=self.transactions,
+                store=self.store,
+                clock=self.clock,
+            ),
             LockProcessor(QueueLocks(self.clock)),
             QueryProcessor(self.store, self.live),
         ):

@@ -41,9 +41,6 @@ def topics_of(request: Command) -> set[str]:
 def test_the_answer_has_javas_code_and_fields(
     rig: Any, request_frame: Command, expected: Command
 ) -> None:
-    properties = (request_frame.ext or {}).get("i", "")
-    if "TRAN_MSG\x01" in properties:
-        pytest.skip("transactional messages are refused")
     for topic in topics_of(request_frame):
         rig.topics.put(TopicConfig(topic_name=topic))
     if request_frame.code == 36 and expected.code == 0:

@@ -1,0 +1,117 @@
+"""END_TRANSACTION: what a producer says became of its local transaction. One-way as a rule; if not, answered.
+
+A transaction that was ended before stays as it was, and the answer says so: a repeated request does no harm.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from cometmq.base.ports import Clock
+from cometmq.broker.live_config import LiveConfig
+from cometmq.broker.processors.put_failure import refusal_of
+from cometmq.broker.transaction.transactions import Decision, Transactions
+from cometmq.model.flags import SysFlag
+from cometmq.model.properties import PRODUCER_GROUP
+from cometmq.model.record import Record
+from cometmq.protocol.codes import RequestCode, ResponseCode
+from cometmq.protocol.command import FLAG_ONEWAY, Command
+from cometmq.protocol.fields import decode_fields
+from cometmq.protocol.headers.transaction import EndTransactionHeader
+from cometmq.protocol.refusal import Refused
+from cometmq.remoting.connection import Connection
+from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.store.message_store import MessageStore
+from cometmq.store.put import Stored
+
+log = logging.getLogger("cometmq.broker")
+
+_DECISIONS: Final = {
+    int(SysFlag.TRANSACTION_COMMIT): Decision.COMMIT,
+    int(SysFlag.TRANSACTION_ROLLBACK): Decision.ROLLBACK,
+}
+
+
+class TransactionProcessor:
+    def __init__(
+        self, *, live: LiveConfig, transactions: Transactions, store: MessageStore, clock: Clock
+    ) -> None:
+        self._live = live
+        self._transactions = transactions
+        self._store = store
+        self._clock = clock
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        dispatcher.add(RequestCode.END_TRANSACTION, self.end)
+
+    def end(self, connection: Connection, command: Command) -> Command | None:
+        header = decode_fields(EndTransactionHeader, command.ext)
+        if self._live.current.identity.is_slave:
+            raise Refused(
+                ResponseCode.SLAVE_NOT_AVAILABLE,
+                "Transaction message only process in the master node.",
+            )
+        decision = _DECISIONS.get(header.commit_or_rollback)
+        if decision is None:
+            # The producer does not know (yet). RocketMQ leaves this without an answer, too.
+            log.info(
+                "transaction undecided group=%s queue_offset=%d peer=%s",
+                header.producer_group,
+                header.tran_state_table_offset,
+                connection.peer,
+            )
+            return None
+        half = self._half(header)
+        try:
+            stored = self._transactions.end(half, decision)
+        except Exception as error:
+            refusal = refusal_of(error, self._live.current.store.log.message_bytes_max)
+            if refusal is None:
+                raise
+            raise refusal from error
+        if stored is None:
+            log.info(
+                "transaction ended before group=%s queue_offset=%d ignored=%s",
+                header.producer_group,
+                header.tran_state_table_offset,
+                decision.value,
+            )
+            return command.reply(
+                ResponseCode.SUCCESS,
+                "the transaction was ended before; the first decision counts",
+            )
+        return self._answer(connection, command, stored)
+
+    def _half(self, header: EndTransactionHeader) -> Record:
+        half = self._transactions.half_at(header.commit_log_offset)
+        if half is None:
+            fault = "Find prepared transaction message failed"
+        elif half.properties.get(PRODUCER_GROUP) != header.producer_group:
+            fault = "The producer group wrong"
+        elif half.queue_offset != header.tran_state_table_offset:
+            fault = "The transaction state table offset wrong"
+        else:
+            return half
+        log.warning(
+            "transaction not ended group=%s queue_offset=%d physical_offset=%d reason=%s",
+            header.producer_group,
+            header.tran_state_table_offset,
+            header.commit_log_offset,
+            fault,
+        )
+        raise Refused(ResponseCode.SYSTEM_ERROR, fault)
+
+    def _answer(self, connection: Connection, command: Command, stored: Stored) -> Command | None:
+        flush = self._live.current.store.flush
+        if not flush.is_sync or command.flag & FLAG_ONEWAY:
+            return command.reply()
+
+        def flushed(is_in_time: bool) -> None:
+            code = ResponseCode.SUCCESS if is_in_time else ResponseCode.FLUSH_DISK_TIMEOUT
+            connection.send(command.reply(code))
+
+        self._store.watermarks.flushed.when(
+            stored.end_offset, flushed, self._clock.monotonic() + flush.sync_timeout_ms / 1000
+        )
+        return None

@@ -1,0 +1,322 @@
+"""Transactions as the rest of the broker sees them: store a half message, end it, and ask about those nobody ends.
+
+    send (TRAN_MSG) ──> half ──commit────────────────────> committed message + mark
+                          │ └──rollback──────────────────> mark
+                          └──no word for a while─────────> copy + mark, and a producer of the group is asked (39)
+                               └──asked too often, too old─> discarded message + mark
+
+A transaction is open as long as its newest half message has no mark; the open ones are kept in memory (``open_table``).
+What ends it, or replaces the half message, is stored together with the mark, in one write with nothing in between. So
+the first decision counts: any later one finds the transaction closed, over restarts, too. A crash in the middle of that
+write leaves the first part as the last record of the log, which is where ``start`` looks.
+
+Files are those of RocketMQ and can be handed over either way: its half topic, its marks (op messages) and the positions
+of ``CID_RMQ_SYS_TRANS`` in both. The positions move on with the oldest open transaction, and not before the disk has
+the decisions they pass over: after a power loss those would be missing, and nobody would ask again. What RocketMQ does
+not do is to mark a half message that a copy replaces; it may ask twice, and deliver twice, after a crash.
+A message that is immune for long holds the positions back, since it is not copied before it is checked.
+
+Parts: ``forms`` (what is stored), ``verdict`` (when to ask), ``recovery`` (what is open after a start), ``questions``
+(who is asked). Owned by the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from enum import Enum
+from typing import Final, Protocol
+
+from cometmq.base.errors import RecordTooLarge
+from cometmq.base.ports import Clock
+from cometmq.broker.live_config import LiveConfig
+from cometmq.broker.stats import BrokerStats
+from cometmq.broker.transaction.forms import (
+    QUEUE_ID,
+    TEXT_BYTES_SPARE,
+    committed_form,
+    copy_form,
+    discarded_form,
+    half_form,
+    identity_of,
+    mark_form,
+)
+from cometmq.broker.transaction.open_table import OPEN_MAX, OpenHalf, OpenTable
+from cometmq.broker.transaction.recovery import (
+    TRANSACTION_GROUP,
+    open_half,
+    open_transactions,
+    record_of,
+    unmarked_by_crash,
+)
+from cometmq.broker.transaction.verdict import Verdict, immunity_ms, judge
+from cometmq.model.names import HALF_OP_TOPIC, HALF_TOPIC, TRANSACTION_DISCARD_TOPIC
+from cometmq.model.properties import CHECK_IMMUNITY_SECONDS, TEXT_BYTES_MAX, parse_properties
+from cometmq.model.record import Record
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.refusal import Refused
+from cometmq.store.message_store import MessageStore
+from cometmq.store.meta.offsets import OffsetTable
+from cometmq.store.put import NewMessage, Stored
+
+log = logging.getLogger("cometmq.broker")
+
+TURN_COUNT_MAX: Final = 32
+"""Transactions looked at in one turn of the loop; the rest of a round comes behind other work."""
+STOP_SECONDS_MAX: Final = 5.0
+"""How long a stop waits for the disk to note how far it came; without that the next start reads a little more."""
+_HOUR_MS: Final = 3_600_000
+
+
+class Decision(Enum):
+    COMMIT = "commit"
+    ROLLBACK = "rollback"
+
+
+class Questions(Protocol):
+    def ask(self, half: Record) -> bool:
+        """Ask a producer what became of a half message; False when none is there."""
+        ...
+
+
+class Topics(Protocol):
+    """What is needed of ``TopicCreation``."""
+
+    def restore(self, topic: str, queue_count: int) -> None: ...
+
+    def system_topic(self, topic: str) -> None: ...
+
+
+class Transactions:
+    """``start`` once, ``stop`` once; half messages are taken and ended in between."""
+
+    def __init__(
+        self,
+        *,
+        live: LiveConfig,
+        store: MessageStore,
+        offsets: OffsetTable,
+        topics: Topics,
+        questions: Questions,
+        stats: BrokerStats,
+        clock: Clock,
+    ) -> None:
+        self._live = live
+        self._store = store
+        self._offsets = offsets
+        self._topics = topics
+        self._questions = questions
+        self._stats = stats
+        self._clock = clock
+        self._open = OpenTable()
+        self._task: asyncio.Task[None] | None = None
+        self.tally = stats.topic_put(HALF_TOPIC)
+        """Whoever puts a half message counts it here; once it is committed it counts for its own topic."""
+
+    @property
+    def open_count(self) -> int:
+        return len(self._open)
+
+    def start(self) -> None:
+        """Go on where the last run of this broker stopped, however it stopped. Before anything else is stored."""
+        self.resume()
+        self._task = asyncio.create_task(self._check_again_and_again(), name="transaction-checks")
+
+    def resume(self) -> None:
+        """Take up the open transactions, without checks by the clock."""
+        for topic in self._store.topics():
+            if topic in (HALF_TOPIC, HALF_OP_TOPIC, TRANSACTION_DISCARD_TOPIC):
+                self._topics.system_topic(topic)
+        # Before the mark: a copy whose predecessor a crash left unmarked takes its place all the same.
+        self._open = open_transactions(self._store, self._offsets)
+        cut_off = unmarked_by_crash(self._store)
+        if cut_off is not None:
+            self._store.put(mark_form(cut_off.queue_offset, self._clock.wall_ms()))
+            half = self._open.find(identity_of(cut_off))
+            if half is not None and half.queue_offset == cut_off.queue_offset:
+                self._open.close(half)
+            log.info("transaction ended by a crash queue_offset=%d", cut_off.queue_offset)
+        if len(self._open):
+            log.info("transactions open count=%d", len(self._open))
+
+    async def stop(self) -> None:
+        """Ask nobody any more, and note how far it came."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        saved = asyncio.Event()
+        self.save(saved.set)
+        try:
+            async with asyncio.timeout(STOP_SECONDS_MAX):
+                await saved.wait()
+        except TimeoutError:
+            log.warning("positions of transactions not saved reason=the log is not on disk yet")
+
+    def put_half(self, message: NewMessage, *, is_wait: bool) -> Stored:
+        """Store a message that is delivered when its transaction is committed. Raises as ``MessageStore.put``.
+
+        Raises:
+            Refused: too many transactions are open, or its properties leave no room for those of later checks.
+        """
+        if self._open.is_full:
+            raise Refused(
+                ResponseCode.SYSTEM_BUSY,
+                f"{OPEN_MAX} transactions are open; end some of them first",
+            )
+        pairs = parse_properties(message.properties.decode())
+        half = half_form(message, pairs, is_wait=is_wait)
+        if len(half.properties) + TEXT_BYTES_SPARE > TEXT_BYTES_MAX:
+            raise RecordTooLarge(
+                f"properties of {len(half.properties)} bytes, at most "
+                f"{TEXT_BYTES_MAX - TEXT_BYTES_SPARE} in a transaction"
+            )
+        self._topics.system_topic(HALF_TOPIC)
+        self._topics.system_topic(HALF_OP_TOPIC)
+        stored = self._store.put(half)
+        self._open.add(
+            OpenHalf(
+                identity=stored.queue_offset,
+                queue_offset=stored.queue_offset,
+                physical_offset=stored.physical_offset,
+                born_ms=message.born_timestamp,
+                immunity_ms=immunity_ms(pairs.get(CHECK_IMMUNITY_SECONDS)),
+                check_count=0,
+                marks_before=self._marks_end,
+            )
+        )
+        return stored
+
+    def half_at(self, physical_offset: int) -> Record | None:
+        """The half message, or a copy of one, that begins there."""
+        return record_of(self._store, physical_offset, HALF_TOPIC)
+
+    def end(self, half: Record, decision: Decision) -> Stored | None:
+        """Decide a transaction by any of its half messages. None when it was decided before; then nothing happens.
+
+        Returns where the decision is stored: what is durable up to there cannot be decided otherwise.
+
+        Raises:
+            Refused: the half message names no destination.
+            As ``MessageStore.put``: the transaction stays open.
+        """
+        newest = self._open.find(identity_of(half))
+        if newest is None:
+            return None
+        mark = mark_form(newest.queue_offset, self._clock.wall_ms())
+        is_commit = decision is Decision.COMMIT
+        stored = self._commit(newest, mark) if is_commit else self._store.put(mark)
+        self._open.close(newest)
+        return stored
+
+    def _commit(self, newest: OpenHalf, mark: NewMessage) -> Stored:
+        half = self._half(newest)
+        message = None if half is None else committed_form(half)
+        if message is None:
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                "the prepared message is gone, or names no topic and queue that it could go to",
+            )
+        self._topics.restore(message.topic, message.queue_id + 1)
+        committed, marked = self._store.put_together([message, mark])
+        tally = self._stats.topic_put(message.topic)
+        tally.count += 1
+        tally.size_bytes += committed.size_bytes
+        return marked
+
+    async def check_round(self) -> None:
+        """Look at every open transaction once: ask, discard, or leave it for the next round."""
+        for number, half in enumerate(self._open.all(), 1):
+            if self._open.is_open(half):
+                try:
+                    self._look_at(half)
+                except RecordTooLarge as error:
+                    # A limit was lowered since it came. It waits until somebody ends it or raises the limit.
+                    log.error("half message not checked half=%s reason=%s", half, error)
+            if number % TURN_COUNT_MAX == 0:
+                await asyncio.sleep(0)
+
+    def _look_at(self, half: OpenHalf) -> None:
+        settings = self._live.current.transactions
+        verdict = judge(
+            half,
+            self._clock.wall_ms(),
+            timeout_ms=settings.timeout_ms,
+            check_max=settings.check_max,
+            kept_ms=self._live.current.store.retention.reserved_hours * _HOUR_MS,
+        )
+        if verdict is Verdict.WAIT:
+            return
+        record = self._half(half)
+        if record is None:
+            log.error("half message lost half=%s", half)
+            self._open.close(half)
+        elif verdict is Verdict.CHECK:
+            self._check(half, record)
+        else:
+            self._discard(half, record)
+
+    def _check(self, half: OpenHalf, record: Record) -> None:
+        copy = copy_form(record, half.identity, half.check_count + 1)
+        mark = mark_form(half.queue_offset, self._clock.wall_ms())
+        marks_before = self._marks_end
+        stored, _ = self._store.put_together([copy, mark])
+        copied = record_of(self._store, stored.physical_offset, HALF_TOPIC)
+        assert copied is not None, stored
+        self._open.add(open_half(copied, half.identity, marks_before))
+        if not self._questions.ask(copied):
+            log.info(
+                "nobody to ask about a transaction queue_offset=%d checks=%d",
+                half.identity,
+                half.check_count + 1,
+            )
+
+    def _discard(self, half: OpenHalf, record: Record) -> None:
+        self._topics.system_topic(TRANSACTION_DISCARD_TOPIC)
+        mark = mark_form(half.queue_offset, self._clock.wall_ms())
+        stored, _ = self._store.put_together([discarded_form(record), mark])
+        self._open.close(half)
+        log.warning(
+            "transaction discarded queue_offset=%d checks=%d to=%s@%d",
+            half.identity,
+            half.check_count,
+            TRANSACTION_DISCARD_TOPIC,
+            stored.queue_offset,
+        )
+
+    def save(self, saved: Callable[[], None] | None = None) -> None:
+        """Note where a later start has to begin, once the disk has what was decided up to now."""
+        head = self._open.head()
+        half_offset = self._store.max_offset(HALF_TOPIC, QUEUE_ID)
+        marks_offset = self._marks_end
+        if head is not None:
+            half_offset, marks_offset = head.queue_offset, head.marks_before
+
+        def flushed(is_flushed: bool) -> None:
+            if is_flushed and half_offset:
+                self._offsets.commit(TRANSACTION_GROUP, HALF_TOPIC, QUEUE_ID, half_offset)
+                self._offsets.commit(TRANSACTION_GROUP, HALF_OP_TOPIC, QUEUE_ID, marks_offset)
+            if is_flushed and saved is not None:
+                saved()
+
+        self._store.watermarks.flushed.when(self._store.max_physical, flushed, None)
+
+    @property
+    def _marks_end(self) -> int:
+        return self._store.max_offset(HALF_OP_TOPIC, QUEUE_ID)
+
+    def _half(self, half: OpenHalf) -> Record | None:
+        return record_of(self._store, half.physical_offset, HALF_TOPIC)
+
+    async def _check_again_and_again(self) -> None:
+        while True:
+            await asyncio.sleep(self._live.current.transactions.check_interval_ms / 1000)
+            try:
+                if not self._live.current.identity.is_slave:
+                    await self.check_round()
+                self.save()
+            except Exception:
+                log.exception("transactions not checked; they will be in the next round")
+
+    def __repr__(self) -> str:
+        return f"<Transactions {len(self._open)} open>"
