@@ -166,6 +166,12 @@ class ConsumersConfig:
         low=100,
         live=True,
     )
+    lock_hold_ms: int = setting(
+        "rocketmq.broker.rebalance.lockMaxLiveTime",
+        "A queue that is consumed in order is free again when its consumer did not renew the lock for so long.",
+        default=60_000,
+        low=1000,
+    )
     slave_read: bool = setting(
         "slaveReadEnable", "Send slow readers to a slave.", default=False, live=True
     )

@@ -187,7 +187,8 @@ class Broker:
         config = self.live.current
         self.stats = BrokerStats(self.clock, cluster=config.identity.cluster_name)
         self.clients = ClientRegistry(self.clock)
-        self.locks = QueueLocks(self.clock)
+        hold_seconds = config.consumers.lock_hold_ms / 1000
+        self.locks = QueueLocks(self.clock, hold_seconds=hold_seconds)
         self.flow = FlowControl(config.flow)
         self.creation = TopicCreation(
             self.topics,
