@@ -40,6 +40,9 @@ _READ: Final = frozenset({UNIQ_KEY, TAGS, WAIT, KEYS, DELAY, TRANSACTION_PREPARE
 _SENT_CHARACTERS_MAX: Final = TEXT_BYTES_MAX + 1024
 _CACHED_TAG_LENGTH_MAX: Final = 128
 _LEVEL_CHARACTERS_MAX: Final = 11
+_UNIQUE_FIRST: Final = UNIQ_KEY + NAME_SEPARATOR
+# Longer texts are read anew each time, so that what is remembered stays below a megabyte or two.
+_REMEMBERED_MAX: Final = 512
 _cached_hash = lru_cache(maxsize=8192)(java_hash)
 
 
@@ -85,6 +88,27 @@ def is_wait(text: str) -> bool:
 
 
 def _prepare(text: str, cluster: str, *, keeps_wait: bool) -> SendProperties:
+    """Clients put the unique key first; what follows is the same for many messages and is read once."""
+    first, _, rest = text.partition(PAIR_SEPARATOR)
+    unique_key = first[len(_UNIQUE_FIRST) :]
+    if (
+        len(text) > _REMEMBERED_MAX
+        or not rest
+        or not first.startswith(_UNIQUE_FIRST)
+        or not unique_key.isalnum()
+        or not unique_key.isascii()
+        or "KEY" in rest
+    ):
+        return _read(text, cluster, keeps_wait)
+    known = _remembered(rest, cluster, keeps_wait)
+    # What copy.copy would call; the stubs of msgspec leave it out.
+    properties: SendProperties = known.__copy__()  # type: ignore[attr-defined]
+    properties.stored = b"%b\x02%b" % (first.encode(), properties.stored)
+    properties.keys = [unique_key]
+    return properties
+
+
+def _read(text: str, cluster: str, keeps_wait: bool) -> SendProperties:
     if len(text) > _SENT_CHARACTERS_MAX:
         raise _too_long(len(text))
     tags_code = 0
@@ -132,6 +156,9 @@ def _prepare(text: str, cluster: str, *, keeps_wait: bool) -> SendProperties:
     if user_keys is not None:
         keys += split_keys(user_keys)
     return SendProperties(stored, tags_code, keys, is_wait, delay_level, is_half)
+
+
+_remembered = lru_cache(maxsize=2048)(_read)
 
 
 def undelayed(properties: SendProperties) -> SendProperties:

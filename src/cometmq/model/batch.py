@@ -12,6 +12,7 @@ from typing import NamedTuple
 from cometmq.base.errors import RemoteProtocolError
 
 _HEAD = struct.Struct(">iiiii")
+_HEAD_BYTES = _HEAD.size
 
 
 class BatchElement(NamedTuple):
@@ -37,15 +38,16 @@ def encode_batch(elements: Iterable[tuple[int, bytes, bytes]]) -> bytes:
 def decode_batch(buffer: bytes) -> Iterator[BatchElement]:
     """Raises RemoteProtocolError at the first element that does not fit."""
     position = 0
-    while position < len(buffer):
+    buffer_end = len(buffer)
+    while position < buffer_end:
         try:
             size, _, _, flag, body_bytes = _HEAD.unpack_from(buffer, position)
         except struct.error:
             raise _broken(position, "is cut off") from None
-        body_at = position + _HEAD.size
+        body_at = position + _HEAD_BYTES
         properties_at = body_at + body_bytes + 2
         end = position + size
-        if body_bytes < 0 or size < 22 or end > len(buffer) or properties_at > end:
+        if body_bytes < 0 or size < 22 or end > buffer_end or properties_at > end:
             raise _broken(position, f"has size {size} and a body of {body_bytes} bytes")
         properties_bytes = int.from_bytes(buffer[properties_at - 2 : properties_at], "big")
         if properties_at + properties_bytes != end:

@@ -124,31 +124,32 @@ class Appender:
         records: list[bytes] = []
         stored: list[Stored] = []
         for message, size_bytes in zip(messages, sizes, strict=True):
-            has_entry = has_queue_entry(message.sys_flag)
-            place = Stored(physical_offset, size_bytes, queue_offset if has_entry else 0, timestamp)
+            has_entry = not message.sys_flag & TRANSACTION_MASK or has_queue_entry(message.sys_flag)
+            place = queue_offset if has_entry else 0
+            stored.append(Stored(physical_offset, size_bytes, place, timestamp))
             records.append(
                 encode(
                     message,
                     size_bytes,
                     queue.topic_field,
-                    place.queue_offset,
+                    place,
                     physical_offset,
                     timestamp,
                     host,
                 )
             )
-            stored.append(place)
             physical_offset += size_bytes
             queue_offset += has_entry
         # One write: a crash in the middle of it leaves the first records of the batch at most, and
         # those were never acknowledged.
         self._log.write(b"".join(records))
-        for message, place in zip(messages, stored, strict=True):
-            has_entry = has_queue_entry(message.sys_flag)
-            if self._index is not None and is_indexed(message.sys_flag):
-                self._index.add(topic, message.keys, place.physical_offset, timestamp)
-            if has_entry:
-                self._enqueue(message, queue, place.physical_offset, place.size_bytes, timestamp)
+        index, enqueue = self._index, self._enqueue
+        for message, one in zip(messages, stored, strict=True):
+            is_plain = not message.sys_flag & TRANSACTION_MASK
+            if index is not None and (is_plain or is_indexed(message.sys_flag)):
+                index.add(topic, message.keys, one.physical_offset, timestamp)
+            if is_plain or has_queue_entry(message.sys_flag):
+                enqueue(message, queue, one.physical_offset, one.size_bytes, timestamp)
         self._last_record = stored[-1].physical_offset
         self._flusher.store_timestamp = timestamp
         self._watermarks.put(self._log.end)

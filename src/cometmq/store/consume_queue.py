@@ -31,6 +31,8 @@ class ConsumeQueue:
     __slots__ = (
         "_min_for",
         "_min_offset",
+        "_path",
+        "_path_start",
         "directory",
         "dirty_epoch",
         "dirty_start",
@@ -60,6 +62,8 @@ class ConsumeQueue:
         self.dirty_start = -1
         self._min_offset = 0
         self._min_for = -1
+        self._path = ""
+        self._path_start = -1
 
     @property
     def written_offset(self) -> int:
@@ -76,7 +80,10 @@ class ConsumeQueue:
         return (written - 1) // self.file_bytes * self.file_bytes
 
     def path(self, start: int) -> str:
-        return f"{self.directory}/{file_name(start)}"
+        if start != self._path_start:
+            self._path = f"{self.directory}/{file_name(start)}"
+            self._path_start = start
+        return self._path
 
     def read(self, offset: int, count: int, open_files: OpenFiles) -> bytes:
         """The bytes of up to ``count`` entries from ``offset`` on, which must not lie before the first file."""
@@ -111,9 +118,14 @@ class ConsumeQueue:
         """
         waiting = self.waiting
         assert waiting, self
-        position = self.written_offset * ENTRY_BYTES
         end = self.next_offset * ENTRY_BYTES
-        base = position
+        base = position = end - len(waiting)
+        start = position - position % self.file_bytes
+        if self.first_start >= 0 and position != start and end <= start + self.file_bytes:
+            # Nearly always: into the middle of a file that is there.
+            open_files.get(self.path(start)).write_at(position - start, waiting)
+            self.waiting = None
+            return [start]
         starts: list[int] = []
         while position < end:
             start = position // self.file_bytes * self.file_bytes

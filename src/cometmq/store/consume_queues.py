@@ -141,7 +141,8 @@ class ConsumeQueues:
             is_new = queue.first_start < 0
             entry_bytes = len(queue.waiting)
             for start in queue.write_waiting(self.open_files):
-                self._mark_dirty(queue, start, is_new)
+                if queue.dirty_epoch != self._epoch or queue.dirty_start != start:
+                    self._mark_dirty(queue, start, is_new)
             self._unsynced_bytes += entry_bytes
             self.waiting_count -= entry_bytes // ENTRY_BYTES
             waiting.pop()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -169,3 +171,44 @@ def test_half_of_a_transaction_is_known_and_never_part_of_a_batch(sent: str) -> 
     with pytest.raises(Refused, match="not supported by this broker") as caught:
         prepare_element(sent, CLUSTER)
     assert caught.value.code == 13
+
+
+@given(
+    st.text("0123456789ABCDEF", max_size=34),
+    st.lists(
+        st.sampled_from(
+            [
+                "WAIT\x01true",
+                "WAIT\x01false",
+                "TAGS\x01TagA",
+                "TAGS\x01TagB",
+                "UNIQ_KEY\x01other",
+                "KEYS\x01a b",
+                "DELAY\x013",
+                "TRAN_MSG\x01true",
+                "name\x01ü",
+                "name",
+                "",
+            ]
+        ),
+        max_size=5,
+    ),
+    st.booleans(),
+)
+def test_what_is_remembered_of_a_text_is_what_reading_it_gives(
+    unique_key: str, rest: list[str], is_element: bool
+) -> None:
+    text = "\x02".join([f"UNIQ_KEY\x01{unique_key}", *rest])
+    prepared = prepare_element if is_element else prepare
+    # One more property in front takes the text through the long way.
+    longer = f"a\x01b\x02{text}"
+    try:
+        expected = prepared(longer, CLUSTER)
+    except Refused as refused:
+        with pytest.raises(Refused, match=re.escape(refused.remark[:20])):
+            prepared(text, CLUSTER)
+        return
+    for _ in range(2):
+        found = prepared(text, CLUSTER)
+        found.stored = b"a\x01b\x02" + found.stored
+        assert found == expected

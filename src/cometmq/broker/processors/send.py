@@ -235,32 +235,35 @@ class SendProcessor:
         if len(body) > self._body_bytes_max:
             raise Refused(ResponseCode.MESSAGE_ILLEGAL, illegal_text(self._body_bytes_max))
         messages: list[NewMessage] = []
-        for element in decode_batch(body):
+        topic, born_timestamp = header.topic, header.born_timestamp
+        sys_flag, reconsume_times = header.sys_flag & ~_HOST_BITS, header.reconsume_times
+        born_host, cluster = connection.peer_host, self._cluster
+        for flag, element_body, sent in decode_batch(body):
             if len(messages) == BATCH_COUNT_MAX:
                 raise Refused(
                     ResponseCode.MESSAGE_ILLEGAL,
                     f"a batch holds at most {BATCH_COUNT_MAX} messages",
                 )
             try:
-                text = element.properties.decode()
+                text = sent.decode()
             except UnicodeDecodeError:
                 raise Refused(
                     ResponseCode.MESSAGE_ILLEGAL, "properties of a batch element are not UTF-8"
                 ) from None
-            properties = prepare_element(text, self._cluster)
+            properties = prepare_element(text, cluster)
             messages.append(
                 NewMessage(
-                    topic=header.topic,
+                    topic=topic,
                     queue_id=queue_id,
-                    body=element.body,
+                    body=element_body,
                     properties=properties.stored,
                     tags_code=properties.tags_code,
                     keys=properties.keys,
-                    flag=element.flag,
-                    sys_flag=header.sys_flag & ~_HOST_BITS,
-                    born_timestamp=header.born_timestamp,
-                    born_host=connection.peer_host,
-                    reconsume_times=header.reconsume_times,
+                    flag=flag,
+                    sys_flag=sys_flag,
+                    born_timestamp=born_timestamp,
+                    born_host=born_host,
+                    reconsume_times=reconsume_times,
                 )
             )
         if not messages:
@@ -270,7 +273,7 @@ class SendProcessor:
     def _batch_ext(self, queue_id: int, stored: list[Stored]) -> dict[str, str]:
         prefix = self._id_prefix
         return {
-            "msgId": ",".join(f"{prefix}{one.physical_offset:016X}" for one in stored),
+            "msgId": ",".join([f"{prefix}{one.physical_offset:016X}" for one in stored]),
             "queueId": str(queue_id),
             "queueOffset": str(stored[0].queue_offset),
             **self.reply_ext,
