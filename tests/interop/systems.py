@@ -139,12 +139,12 @@ class Broker:
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
-    def start(self, commands: ServerCommands) -> None:
-        """Returns when the broker accepts connections and every name server knows it."""
+    def start(self, commands: ServerCommands, *, until_known: bool = True) -> None:
+        """Returns when the broker accepts connections and every name server knows it (``until_known``)."""
         addresses = ";".join(each.address for each in self._name_servers)
         command = [*commands.broker, "-n", addresses, "-c", str(self._conf)]
         self._server = Server(self.name, command, commands.environment, self.directory)
-        self._server.start(lambda: accepts(self.port) and self.is_known())
+        self._server.start(lambda: accepts(self.port) and (not until_known or self.is_known()))
 
     def is_known(self) -> bool:
         """Whether every name server knows it."""
