@@ -38,6 +38,7 @@ def test_examples_run_and_print_what_the_page_says(page: Path, tmp_path: Path) -
     tests = "\n".join(text for kind, text in blocks if kind == "python" and _is_test(text))
     # Settings that make waiting short: a reader has time, a test has not.
     settings = {"messageDelayLevel": "1s " * 18, "transactionCheckInterval": "1000"}
+    settings["traceTopicEnable"] = "true"
     with cluster(settings=settings) as servers:
         command = [sys.executable, "-W", "error", "-c", _RUNNER, page.name]
         printed = _run(command, tmp_path, program.replace(ADDRESS, servers.name_servers))
