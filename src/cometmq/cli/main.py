@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 
 from cometmq import __version__
+from cometmq.cli.consume import consume
+from cometmq.cli.produce import produce
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -72,3 +74,7 @@ def demo(count: int) -> None:
     from cometmq.cli.demo import run
 
     run(count)
+
+
+main.add_command(produce)
+main.add_command(consume)

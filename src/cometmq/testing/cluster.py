@@ -17,10 +17,12 @@ from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from cometmq.base.errors import CometError
-from cometmq.standalone import Standalone
+
+if TYPE_CHECKING:
+    from cometmq.standalone import Standalone
 
 START_SECONDS_MAX = 30.0
 
@@ -76,6 +78,9 @@ class Cluster:
         return self.servers.broker_address
 
     async def __aenter__(self) -> Self:
+        # Here, because pytest imports this module in every run, by way of the plugin beside it.
+        from cometmq.standalone import Standalone
+
         self._directory = self._given_directory or tempfile.mkdtemp(prefix="cometmq-test-")
         self._tasks_before = asyncio.all_tasks()
         self._threads_before = set(threading.enumerate())

@@ -45,15 +45,11 @@ class Producer(Queries):
     def _use(self, twin: aio.Producer, config: ProducerConfig | None) -> None:
         super().__init__(twin)
         self._aio = twin
+        self.group = twin.group
         self._config = config or ProducerConfig()
         self._soon_lock = threading.Lock()
         self._soon_count = 0
         self._soon_bytes = 0
-
-    @property
-    def group(self) -> str:
-        """The group it was made for."""
-        return self._aio.group
 
     def __repr__(self) -> str:
         state = "running" if self._is_running else "not running"

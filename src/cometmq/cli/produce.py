@@ -1,0 +1,234 @@
+"""``cometmq produce``: standard input into a topic, one message a line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+import click
+
+from cometmq.base.errors import CometError, UsageError
+from cometmq.cli.client_command import (
+    Progress,
+    exit_codes,
+    name_server_option,
+    topic_option,
+)
+
+if TYPE_CHECKING:
+    from cometmq.cli.message_lines import Given
+    from cometmq.client.sync import Producer
+    from cometmq.model.message import Message
+
+READ_BYTES: Final = 256 * 1024
+LINE_BYTES_MAX: Final = 32 * 1024 * 1024
+
+Line = tuple[int, bytes]
+"""Its number, and what it holds."""
+
+
+class NotSent(CometError):
+    """A message could not be sent; those before it are stored."""
+
+
+@click.command()
+@topic_option
+@name_server_option
+@click.option("--group", default="cometmq-produce", show_default=True, help="The producer's group.")
+@click.option("--tags", help="Tag of every message.")
+@click.option("--keys", multiple=True, metavar="KEY", help="Key of every message; may be repeated.")
+@click.option(
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Property of every message; may be repeated.",
+)
+@click.option("--sharding-key", help="Messages with the same one go to the same queue, in order.")
+@click.option(
+    "--delay-level",
+    default=0,
+    type=click.IntRange(0),
+    help="Deliver later by a level of the broker's list: 1 is 1 s, 3 is 10 s, 18 is 2 h.",
+)
+@click.option("--json", "is_json", is_flag=True, help="Lines are JSON objects; see above.")
+@click.option("--base64", "is_base64", is_flag=True, help="Bodies are base64, for binary data.")
+@click.option(
+    "--batch",
+    "batch_max",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 1000),
+    help="Send up to so many lines in one request, as many as there are at once: several times faster.",
+)
+@click.option("--count", type=click.IntRange(1), help="Stop after so many messages.")
+@click.option("--ids", "has_ids", is_flag=True, help="Write the id of each message to stdout.")
+@click.option("-q", "--quiet", "is_quiet", is_flag=True, help="Tell nothing but errors.")
+def produce(
+    *,
+    topic: str,
+    name_servers: str,
+    group: str,
+    tags: str | None,
+    keys: tuple[str, ...],
+    properties: tuple[str, ...],
+    sharding_key: str | None,
+    delay_level: int,
+    is_json: bool,
+    is_base64: bool,
+    batch_max: int,
+    count: int | None,
+    has_ids: bool,
+    is_quiet: bool,
+) -> None:
+    """Send each line of standard input as a message. Empty lines are passed over.
+
+    A message counts as sent when its broker has stored it. The first that cannot be sent ends the command: the lines
+    before it are stored, it and those after it are not.
+
+    \b
+    With --json a line is an object with the fields
+      body, or body_base64   the body; one of them is needed
+      tags                   text
+      keys                   list of texts
+      properties             object of texts
+      delay_level            number
+      sharding_key           text
+    Options give what a line does not. Lines of `cometmq consume --json` can be sent as they are.
+
+    \b
+    Exit code: 0 all is sent; 1 a message could not be sent; 2 a wrong option or line; 130 interrupted.
+
+    \b
+    Examples:
+      echo hello | cometmq produce -t Greetings
+      cometmq produce -t Orders --json --batch 100 < orders.jsonl
+      tail -F app.log | cometmq produce -t Logs --batch 200 --tags web
+    """
+    with exit_codes("cometmq produce"):
+        from cometmq.cli.message_lines import Given
+        from cometmq.client.sync import Producer
+
+        given = Given(
+            topic=topic,
+            tags=tags,
+            keys=keys,
+            properties=_pairs(properties),
+            delay_level=delay_level,
+            sharding_key=sharding_key,
+        )
+        if sys.stdin.isatty() and not is_quiet:
+            click.echo("reading lines from the terminal; Ctrl-D ends", err=True)
+        progress = Progress("sent", is_quiet=is_quiet)
+        try:
+            with Producer(group, name_servers=name_servers) as producer:
+                for chunk in _chunks(sys.stdin.buffer, batch_max, count):
+                    _send(producer, chunk, given, is_json, is_base64, has_ids, progress)
+        finally:
+            progress.end()
+
+
+def _send(
+    producer: Producer,
+    chunk: list[Line],
+    given: Given,
+    is_json: bool,
+    is_base64: bool,
+    has_ids: bool,
+    progress: Progress,
+) -> None:
+    """Raises UsageError or NotSent with the number of the line. What comes before a bad line is sent."""
+    from cometmq.cli.message_lines import message_of
+
+    messages: list[Message] = []
+    for number, line in chunk:
+        try:
+            messages.append(message_of(line, given, is_json=is_json, is_base64=is_base64))
+        except UsageError as error:
+            _send_messages(producer, messages, chunk, has_ids, progress)
+            raise UsageError(f"line {number}: {error}") from None
+    _send_messages(producer, messages, chunk, has_ids, progress)
+
+
+def _send_messages(
+    producer: Producer,
+    messages: list[Message],
+    chunk: list[Line],
+    has_ids: bool,
+    progress: Progress,
+) -> None:
+    from cometmq.client.sync import PartlySent
+
+    # A sharding key names the queue of its own message, not that of its neighbours.
+    is_one_by_one = len(messages) == 1 or any(message.sharding_key for message in messages)
+    at = 0
+    try:
+        if is_one_by_one:
+            for message in messages:
+                _tell(producer.send(message).message_id, has_ids)
+                at += 1
+        else:
+            for result in producer.send_all(messages):
+                # Those of a batch are joined.
+                _tell(result.message_id.replace(",", "\n"), has_ids)
+            at = len(messages)
+    except PartlySent as error:
+        at = len(messages) - len(error.unsent)
+        raise NotSent(f"line {chunk[at][0]}: {error.__cause__}") from None
+    except UsageError as error:
+        last = chunk[len(messages) - 1][0]
+        place = f"line {chunk[at][0]}" if is_one_by_one else f"lines {chunk[at][0]} to {last}"
+        raise UsageError(f"{place}: {error}") from None
+    except CometError as error:
+        raise NotSent(f"line {chunk[at][0]}: {error}") from None
+    finally:
+        progress.add(at)
+
+
+def _tell(ids: str, has_ids: bool) -> None:
+    if has_ids:
+        click.echo(ids)
+
+
+def _chunks(source: BinaryIO, size: int, count: int | None) -> Iterator[list[Line]]:
+    """Lines as they come: up to ``size`` of those that are there, never waiting to have more together."""
+    left = count
+    for ready in _ready_lines(source):
+        lines = iter(ready)
+        while chunk := list(islice(lines, size if left is None else min(size, left))):
+            yield chunk
+            if left is not None:
+                left -= len(chunk)
+                if left == 0:
+                    return
+
+
+def _ready_lines(source: BinaryIO) -> Iterator[list[Line]]:
+    """After each read, the lines that it completed, without the empty ones."""
+    rest = b""
+    number = 0
+    while True:
+        part = source.read1(READ_BYTES) if hasattr(source, "read1") else source.read(READ_BYTES)
+        lines = (rest + part).split(b"\n")
+        # The last one goes on in the next read, unless there is none.
+        rest = lines.pop() if part else b""
+        if len(rest) > LINE_BYTES_MAX:
+            raise UsageError(
+                f"line {number + len(lines) + 1} is longer than {LINE_BYTES_MAX} bytes"
+            )
+        yield [(at, line) for at, line in enumerate(lines, number + 1) if line]
+        number += len(lines)
+        if not part:
+            return
+
+
+def _pairs(texts: tuple[str, ...]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--property takes NAME=VALUE, not {text!r}")
+        pairs[name] = value
+    return pairs
