@@ -31,6 +31,7 @@ check: setup ## format, lint, types, import layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 
 format: setup ## rewrite files the way `check` wants them

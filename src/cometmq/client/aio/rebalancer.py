@@ -263,6 +263,7 @@ class Rebalancer:
 
     async def _take_now(self, queue: MessageQueue, old_owners: list[str]) -> None:
         is_locked = False
+        locked_at = 0.0
         try:
             if old_owners and self._handover is not None:
                 await self._handover.wait(queue, old_owners, self._config.handover_ms / 1000)
