@@ -39,6 +39,7 @@ from cometmq.broker.config_slices import (
 )
 from cometmq.broker.filter_config import FiltersConfig
 from cometmq.broker.known_keys import ALIASES, KNOWN_KEYS
+from cometmq.broker.pop.config import PopConfig
 from cometmq.broker.timer.config import TimersConfig
 from cometmq.remoting.config import RemotingClientConfig, RemotingServerConfig
 from cometmq.remoting.tls import TlsConfig, load_tls_config
@@ -58,6 +59,7 @@ class BrokerConfig:
     consumers: ConsumersConfig = field(default_factory=ConsumersConfig)
     filters: FiltersConfig = field(default_factory=FiltersConfig)
     polling: PollingConfig = field(default_factory=PollingConfig)
+    pop: PopConfig = field(default_factory=PopConfig)
     queries: QueriesConfig = field(default_factory=QueriesConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     timers: TimersConfig = field(default_factory=TimersConfig)

@@ -9,6 +9,7 @@ from cometmq.base.errors import UsageError
 
 TOPIC_BYTES_MAX: Final = 127
 GROUP_BYTES_MAX: Final = 255
+RETRY_TOPIC_BYTES_MAX: Final = 255
 RETRY_PREFIX: Final = "%RETRY%"
 DLQ_PREFIX: Final = "%DLQ%"
 SYSTEM_PREFIX: Final = "rmq_sys_"
@@ -63,6 +64,20 @@ def topic_fault(topic: str | None) -> str | None:
         return f"The specified topic contains illegal characters, allowing only {NAME_PATTERN}"
     if len(topic) > TOPIC_BYTES_MAX:
         return f"The specified topic is longer than topic max length {TOPIC_BYTES_MAX}."
+    return None
+
+
+def stored_topic_fault(topic: str) -> str | None:
+    """What is wrong with a name that messages are to be stored under, or None.
+
+    A retry topic's name is made of a group's and a topic's: longer than either, and with a plus sign between them.
+    """
+    if not topic.startswith(RETRY_PREFIX):
+        return topic_fault(topic)
+    if not _LEGAL.match(topic.replace("+", "_", 1)):
+        return f"The specified topic contains illegal characters, allowing only {NAME_PATTERN}"
+    if len(topic) > RETRY_TOPIC_BYTES_MAX:
+        return f"The specified topic is longer than topic max length {RETRY_TOPIC_BYTES_MAX}."
     return None
 
 

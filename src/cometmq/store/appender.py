@@ -13,7 +13,7 @@ from collections.abc import Callable
 from cometmq.base.errors import CometError, StoreClosed, UsageError
 from cometmq.base.ports import Clock
 from cometmq.model.flags import TRANSACTION_MASK
-from cometmq.model.names import SCHEDULE_TOPIC, topic_fault
+from cometmq.model.names import SCHEDULE_TOPIC, stored_topic_fault
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.consume_queues import ConsumeQueues, Written
@@ -252,7 +252,7 @@ class Appender:
 
     def _new_queue(self, topic: str, queue_id: int) -> ConsumeQueue:
         """The only place where a name from outside becomes a path."""
-        fault = topic_fault(topic)
+        fault = stored_topic_fault(topic)
         if fault is not None or queue_id < 0:
             raise UsageError(fault or f"queue id {queue_id} is negative")
         return self._queues.get_or_create(topic, queue_id)

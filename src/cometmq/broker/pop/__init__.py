@@ -1,0 +1,1 @@
+"""POP consumption: see ``pops``."""

@@ -1,0 +1,185 @@
+"""Gives messages back that were not acknowledged in time: to be tried again, or to the dead letters.
+
+One timer of the event loop, set for the next check-point whose time is over. A turn takes what is due, up to a bound.
+The copy of a message and the word that it is dealt with go into the log side by side, so that it does not come back
+once more after a crash. Owned by the event loop. Before this: ``pops``; next: the store, and pops that wait.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from cometmq.base.errors import RecordTooLarge
+from cometmq.base.ports import Clock
+from cometmq.broker.pop.checkpoint import Ack, CheckPoint
+from cometmq.broker.pop.forms import dead_form, origin_of, retry_form
+from cometmq.broker.pop.names import NORMAL, kind_of, retry_topic_v1, retry_topic_v2
+from cometmq.broker.pop.pops import Pops
+from cometmq.broker.pop.revive_log import ReviveLog
+from cometmq.broker.schedule.delivery import Timer, Timers
+from cometmq.model.names import dlq_topic
+from cometmq.model.record import BadRecord, Record, decode_record
+from cometmq.store.message_store import MessageStore
+from cometmq.store.put import NewMessage
+
+log = logging.getLogger("cometmq.broker")
+
+TURN_COUNT_MAX: Final = 64
+"""Messages given back in one turn of the loop; what else is due comes with the next turns, behind other work."""
+LOOK_SECONDS_MAX: Final = 10.0
+"""A timer does not see the wall clock being set, so nobody sleeps longer than this without a look at it."""
+RETRY_SECONDS: Final = 1.0
+"""When the store takes nothing, for example because the disk is full."""
+_TIMER_SECONDS_MIN: Final = 0.001
+
+
+class Revival:
+    """
+    Args:
+        times_max: how often a message of a group is tried again.
+        is_retry_v2: which kind of retry topic to use.
+        restore_topic: makes sure that a topic exists, with so many queues.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: MessageStore,
+        log: ReviveLog,
+        clock: Clock,
+        timers: Timers,
+        times_max: Callable[[str], int],
+        is_retry_v2: Callable[[], bool],
+        restore_topic: Callable[[str, int], None],
+    ) -> None:
+        self._store = store
+        self._log = log
+        self._clock = clock
+        self._timers = timers
+        self._times_max = times_max
+        self._is_retry_v2 = is_retry_v2
+        self._restore_topic = restore_topic
+        self._pops: Pops | None = None
+        self._timer: Timer | None = None
+        self._timer_at_ms = 0
+        self._is_failing = False
+        self.revived_count = 0
+        self.buried_count = 0
+
+    def start(self, pops: Pops) -> None:
+        self._pops = pops
+        self._arm(0.0)
+
+    def stop(self) -> None:
+        self._pops = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def added(self, due_ms: int) -> None:
+        """Something new is due at this time."""
+        if self._pops is not None and (self._timer is None or due_ms < self._timer_at_ms):
+            self._arm((due_ms - self._clock.wall_ms()) / 1000)
+
+    def _arm(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        seconds = min(max(seconds, 0.0), LOOK_SECONDS_MAX)
+        self._timer_at_ms = self._clock.wall_ms() + int(seconds * 1000)
+        self._timer = self._timers.call_later(seconds, self._run)
+
+    def _run(self) -> None:
+        self._timer = None
+        if self._pops is None:
+            return
+        try:
+            seconds = self._turn(self._pops)
+        except Exception as error:  # noqa: BLE001 - a timer's root: revival must go on
+            if not self._is_failing:
+                self._is_failing = True
+                log.error("popped messages wait reason=%r; they will be tried again", error)
+            seconds = RETRY_SECONDS
+        else:
+            self._is_failing = False
+        if seconds is not None:
+            self._arm(seconds)
+
+    def _turn(self, pops: Pops) -> float | None:
+        """Seconds until the next look; None when nothing is out."""
+        now_ms = self._clock.wall_ms()
+        for _ in range(TURN_COUNT_MAX):
+            point = pops.in_flight.due(now_ms)
+            if point is None:
+                break
+            self._revive(pops, point, min(point.open))
+        else:
+            return 0.0
+        next_ms = pops.in_flight.next_due_ms()
+        return None if next_ms is None else max((next_ms - now_ms) / 1000, _TIMER_SECONDS_MIN)
+
+    def _revive(self, pops: Pops, point: CheckPoint, offset: int) -> None:
+        word = self._log.ack_message(Ack(point.key, (offset,)), point.revive_queue_id)
+        record = self._record(point, offset)
+        if record is None:
+            _skip(point, offset, "record is gone")
+            stored = self._log.put([word])
+        else:
+            copy = self._copy(point, record)
+            self._restore_topic(copy.topic, 1)
+            try:
+                stored = self._log.put_together([copy, word])
+            except RecordTooLarge as error:
+                # The limit was lowered. To wait for a larger one would hold up all that is due later.
+                _skip(point, offset, str(error))
+                stored = self._log.put([word])
+        pops.done(point, offset, stored[-1].queue_offset)
+
+    def _copy(self, point: CheckPoint, record: Record) -> NewMessage:
+        group, topic = point.key.group, point.key.topic
+        origin = origin_of(topic, group)
+        if record.reconsume_times >= self._times_max(group):
+            self.buried_count += 1
+            log.info(
+                "dead letter group=%s topic=%s reconsume_times=%d",
+                group,
+                origin,
+                record.reconsume_times,
+            )
+            return dead_form(record, dlq_topic(group), origin)
+        self.revived_count += 1
+        if kind_of(topic) == NORMAL:
+            topic = (retry_topic_v2 if self._is_retry_v2() else retry_topic_v1)(group, topic)
+        return retry_form(record, topic, point.key.pop_time)
+
+    def _record(self, point: CheckPoint, offset: int) -> Record | None:
+        key = point.key
+        entries = self._store.entries(key.topic, key.queue_id, offset, 1)
+        view = self._store.record_at(entries[0][0]) if entries else None
+        if view is None:
+            return None
+        try:
+            record = decode_record(view, check_crc=False)
+        except BadRecord:
+            return None
+        is_it = (record.topic, record.queue_id, record.queue_offset) == (
+            key.topic,
+            key.queue_id,
+            offset,
+        )
+        return record if is_it else None
+
+    def __repr__(self) -> str:
+        return f"<Revival revived={self.revived_count} buried={self.buried_count}>"
+
+
+def _skip(point: CheckPoint, offset: int, reason: str) -> None:
+    log.error(
+        "popped message skipped group=%s topic=%s queue=%d offset=%d reason=%s",
+        point.key.group,
+        point.key.topic,
+        point.key.queue_id,
+        offset,
+        reason,
+    )

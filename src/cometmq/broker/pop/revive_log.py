@@ -1,0 +1,142 @@
+"""The revive topic: check-points and acknowledgements on the disk.
+
+Whatever is decided about a popped message is a record here, so that after a crash the records tell what was decided.
+RocketMQ puts the same records, but through its timer, and they arrive when the check-point's time is over; ours are
+here at once. Either is read.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from cometmq.base.ports import Clock
+from cometmq.broker.pop.checkpoint import (
+    ACK_TAG,
+    BATCH_ACK_TAG,
+    CK_TAG,
+    Ack,
+    CheckPoint,
+    decode_ack,
+    decode_check_point,
+    encode_ack,
+    encode_check_point,
+)
+from cometmq.broker.pop.names import REVIVE_QUEUE_COUNT
+from cometmq.model.java_hash import java_hash
+from cometmq.model.properties import TAGS, WAIT, render_properties
+from cometmq.model.record import BadRecord, Record, decode_record
+from cometmq.model.timer_properties import TIMER_DEQUEUE_MS, TIMER_OUT_MS
+from cometmq.store.message_store import MessageStore
+from cometmq.store.put import NewMessage, Stored
+
+log = logging.getLogger("cometmq.broker")
+
+READ_COUNT: Final = 1000
+PEER_GRACE_MS: Final = 3000
+"""RocketMQ's acknowledgements come through its timer, too, and a little later than the check-point."""
+
+_TAGS_CODES: Final = {tag: java_hash(tag) for tag in (CK_TAG, ACK_TAG, BATCH_ACK_TAG)}
+
+
+class ReviveLog:
+    """Args: make_topic: makes sure that the topic exists, with so many queues."""
+
+    def __init__(
+        self,
+        *,
+        topic: str,
+        broker_name: str,
+        store: MessageStore,
+        clock: Clock,
+        make_topic: Callable[[str, int], None],
+    ) -> None:
+        self.topic = topic
+        self.broker_name = broker_name
+        self._store = store
+        self._clock = clock
+        self._make_topic = make_topic
+        self.is_putting = False
+        """What arrives in the topic now is our own."""
+
+    def point_message(self, point: CheckPoint) -> NewMessage:
+        return self._message(CK_TAG, encode_check_point(point), point.revive_queue_id)
+
+    def ack_message(self, ack: Ack, revive_queue_id: int) -> NewMessage:
+        tag, body = encode_ack(ack, self.broker_name)
+        return self._message(tag, body, revive_queue_id)
+
+    def put(self, messages: list[NewMessage]) -> list[Stored]:
+        """Messages of one revive queue, all or none. Raises as ``MessageStore.put_batch``."""
+        return self._put(self._store.put_batch, messages)
+
+    def put_together(self, messages: list[NewMessage]) -> list[Stored]:
+        """Messages of different queues, all or none. Raises as ``MessageStore.put_together``."""
+        return self._put(self._store.put_together, messages)
+
+    def min_offset(self, queue_id: int) -> int:
+        return self._store.min_offset(self.topic, queue_id)
+
+    def max_offset(self, queue_id: int) -> int:
+        return self._store.max_offset(self.topic, queue_id)
+
+    def read(self, queue_id: int, offset: int) -> Iterator[tuple[int, CheckPoint | Ack]]:
+        """What a revive queue says from an offset on, with the offsets."""
+        while entries := self._store.entries(self.topic, queue_id, offset, READ_COUNT):
+            for physical_offset, _, _ in entries:
+                record = self._record(physical_offset)
+                said = None if record is None else _said(record, queue_id)
+                if said is None:
+                    log.error("revive record skipped queue=%d offset=%d", queue_id, offset)
+                else:
+                    yield offset, said
+                offset += 1
+
+    def _put(
+        self, put: Callable[[list[NewMessage]], list[Stored]], messages: list[NewMessage]
+    ) -> list[Stored]:
+        self._make_topic(self.topic, REVIVE_QUEUE_COUNT)
+        self.is_putting = True
+        try:
+            return put(messages)
+        finally:
+            self.is_putting = False
+
+    def _message(self, tag: str, body: bytes, queue_id: int) -> NewMessage:
+        now_ms = self._clock.wall_ms()
+        # By the time in it a RocketMQ broker that takes over sees how far the queue has come.
+        pairs = {TAGS: tag, WAIT: "false", TIMER_OUT_MS: str(now_ms)}
+        return NewMessage(
+            topic=self.topic,
+            queue_id=queue_id,
+            body=body,
+            properties=render_properties(pairs).encode(),
+            tags_code=_TAGS_CODES[tag],
+            born_timestamp=now_ms,
+        )
+
+    def _record(self, physical_offset: int) -> Record | None:
+        view = self._store.record_at(physical_offset)
+        if view is None:
+            return None
+        try:
+            record = decode_record(view, check_crc=False)
+        except BadRecord:
+            return None
+        return record if record.topic == self.topic else None
+
+    def __repr__(self) -> str:
+        return f"<ReviveLog {self.topic}>"
+
+
+def _said(record: Record, queue_id: int) -> CheckPoint | Ack | None:
+    tag = record.properties.get(TAGS)
+    if tag in (ACK_TAG, BATCH_ACK_TAG):
+        return decode_ack(record.body)
+    if tag != CK_TAG:
+        return None
+    point = decode_check_point(record.body, queue_id)
+    if point is not None and TIMER_DEQUEUE_MS in record.properties:
+        point.due_ms += PEER_GRACE_MS
+    return point
