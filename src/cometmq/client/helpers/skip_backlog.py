@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from cometmq.base.errors import UsageError
 from cometmq.base.ports import Clock
@@ -18,8 +18,11 @@ from cometmq.client.helpers.listeners import is_async
 from cometmq.client.pull_config import PullConsumerConfig
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.received_message import ReceivedMessage
+from cometmq.protocol.reply_errors import SystemFault
 
 logger = logging.getLogger("cometmq.client")
+
+NOBODY: Final = "no consumer for this group"
 
 
 @dataclass(slots=True)
@@ -109,6 +112,11 @@ async def _check_offline(client: ClientConfig, group: str, topic: str) -> None:
         wire_topic = instance.wrap_topic(topic)
         await instance.route(wire_topic)
         members = await instance.consumer_ids(wire_topic, instance.wrap_group(group))
+    except SystemFault as error:
+        # The way in which brokers of all makes say that nobody is there.
+        if NOBODY not in str(error):
+            raise
+        members = []
     finally:
         await instance.release()
     if members:
