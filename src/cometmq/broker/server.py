@@ -25,10 +25,14 @@ from cometmq.broker.flow_control import FlowControl
 from cometmq.broker.housekeeping import Housekeeping
 from cometmq.broker.live_config import LiveConfig
 from cometmq.broker.long_polling import LongPolling
+from cometmq.broker.pop.service import PopService
+from cometmq.broker.pop.waiting import PopWaiting
 from cometmq.broker.processors.admin.all import register_admin
 from cometmq.broker.processors.clients import ClientProcessor
 from cometmq.broker.processors.locks import LockProcessor
 from cometmq.broker.processors.offsets import OffsetProcessor
+from cometmq.broker.processors.pop import PopProcessor
+from cometmq.broker.processors.pop_ack import PopAckProcessor
 from cometmq.broker.processors.pull import PullProcessor
 from cometmq.broker.processors.query import QueryProcessor
 from cometmq.broker.processors.reply import ReplyProcessor
@@ -80,6 +84,8 @@ class Broker:
     locks: QueueLocks
     stats: BrokerStats
     flow: FlowControl
+    pops: PopService
+    pop_waiting: PopWaiting
     registration: Registration
     long_polling: LongPolling
     schedule: Schedule
@@ -287,6 +293,37 @@ class Broker:
         stack.push_async_callback(self.schedule.stop)
         self.schedule.start()
         pulls.register(self.dispatcher)
+        self.pops = PopService(
+            live=self.live,
+            store=self.store,
+            offsets=self.offsets,
+            groups=self.groups,
+            creation=self.creation,
+            clock=self.clock,
+            timers=asyncio.get_running_loop(),
+        )
+        stack.callback(self.pops.stop)
+        self.pops.start()
+        pops = PopProcessor(
+            live=self.live,
+            pops=self.pops.pops,
+            topics=self.topics,
+            creation=self.creation,
+            filters=self.filters,
+            stats=self.stats,
+            clock=self.clock,
+            scheduler=asyncio.get_running_loop(),
+        )
+        pops.register(self.dispatcher)
+        self.pop_waiting = pops.waiting
+        self.store.arrivals.append(self.pop_waiting.arrived)
+        pop_acks = PopAckProcessor(
+            live=self.live,
+            pops=self.pops.pops,
+            store=self.store,
+            topics=self.topics,
+            clock=self.clock,
+        )
         sends = SendProcessor(
             live=self.live,
             store=self.store,
@@ -328,6 +365,7 @@ class Broker:
             for processor in (
                 sends,
                 send_backs,
+                pop_acks,
                 replies,
                 ends,
                 offsets,
@@ -371,6 +409,7 @@ class Broker:
         for server in self._servers:
             server.quiesce()
         self.long_polling.answer_all()
+        self.pop_waiting.answer_all()
         flushed = self.store.watermarks.flushed
         try:
             async with asyncio.timeout(DRAIN_SECONDS_MAX):
@@ -385,6 +424,7 @@ class Broker:
 
     def _connection_closed(self, connection: Connection) -> None:
         self.long_polling.forget(connection)
+        self.pop_waiting.forget(connection)
         self._client_processor.closed(connection)
 
     def _topic_created(self, config: TopicConfig) -> None:
