@@ -26,6 +26,9 @@ class RequestModes:
         if loaded is not None:
             self.modes = loaded
 
+    def get(self, topic: str, group: str) -> SetMessageRequestModeBody | None:
+        return self.modes.message_request_mode_map.get(topic, {}).get(group)
+
     def set(self, mode: SetMessageRequestModeBody) -> None:
         """Remember and save."""
         of_topic = self.modes.message_request_mode_map.setdefault(mode.topic, {})

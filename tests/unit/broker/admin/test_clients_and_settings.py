@@ -214,7 +214,7 @@ def test_request_modes_are_kept_across_a_restart(rig: Any) -> None:
         ({"topic": "%RETRY%g"}, 16),
         ({"topic": "nowhere"}, 17),
         ({"consumerGroup": "../x"}, 1),
-        ({"mode": "POP"}, 1),
+        ({"mode": "PUSH"}, 1),
     ],
 )
 def test_a_request_mode_that_cannot_be(rig: Any, change: dict[str, str], code: int) -> None:

@@ -1,6 +1,7 @@
 """Sharing queues out on the server's side, for clients of RocketMQ 5 that leave it to the broker: 400, 401, 402.
 
-Every assignment is to be consumed by pulling.
+A group pulls unless the operator said that it pops a topic. Then every client may take of all queues, or of its own
+and those of some clients after it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from cometmq.broker.client_registry import ClientRegistry
+from cometmq.broker.pop.sharing import share_for_pop
 from cometmq.broker.request_modes import RequestModes
 from cometmq.model.allocation import allocate
 from cometmq.model.consumption import MessageModel
@@ -31,6 +33,7 @@ from cometmq.store.meta.topics import TopicTable
 log = logging.getLogger("cometmq.broker")
 
 PULL: Final = "PULL"
+POP: Final = "POP"
 DEFAULT_STRATEGY: Final = "AVG"
 
 QueuesOf = Callable[[str], Awaitable[Sequence[MessageQueue]]]
@@ -68,9 +71,9 @@ class AssignmentAdmin:
             raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"topic[{wish.topic}] not exist")
         if fault := group_fault(wish.consumer_group):
             raise Refused(ResponseCode.SYSTEM_ERROR, fault)
-        if wish.mode != PULL:
+        if wish.mode not in (PULL, POP):
             raise Refused(
-                ResponseCode.SYSTEM_ERROR, f"mode {wish.mode} is not available on this broker"
+                ResponseCode.SYSTEM_ERROR, f"expected mode {PULL} or {POP}, got {wish.mode!r}"
             )
         self._modes.set(wish)
         log.info(
@@ -86,23 +89,32 @@ class AssignmentAdmin:
         return command.reply(body=self._modes.modes.encode())
 
     async def _assigned(self, command: Command, question: QueryAssignmentBody) -> Command:
-        queues = await self._share(question)
+        shared = await self._share(question)
         reply = QueryAssignmentReply()
         # No list at all tells the client to keep what it has; an empty one takes everything away.
-        if queues is not None:
+        if shared is not None:
+            mode, queues = shared
             reply.message_queue_assignments = [
-                QueueAssignment(message_queue=queue, mode=PULL) for queue in queues
+                QueueAssignment(message_queue=queue, mode=mode) for queue in queues
             ]
         return command.reply(body=reply.encode())
 
-    async def _share(self, question: QueryAssignmentBody) -> Sequence[MessageQueue] | None:
+    async def _share(
+        self, question: QueryAssignmentBody
+    ) -> tuple[str, Sequence[MessageQueue]] | None:
         queues = await self._queues_of(question.topic)
         if not queues:
             return None
         if question.message_model == MessageModel.BROADCASTING:
-            return sorted(queues)
+            return PULL, sorted(queues)
         group = self._clients.consumer_group(question.consumer_group)
         if group is None:
             return None
         strategy = question.strategy_name or DEFAULT_STRATEGY
-        return allocate(strategy, question.client_id, queues, group.client_ids())
+        clients = group.client_ids()
+        wish = self._modes.get(question.topic, question.consumer_group)
+        if wish is not None and wish.mode == POP:
+            count = wish.pop_share_queue_num
+            return POP, share_for_pop(strategy, question.client_id, queues, clients, count)
+        allocated = allocate(strategy, question.client_id, queues, clients)
+        return None if allocated is None else (PULL, allocated)
