@@ -10,6 +10,7 @@ import itertools
 
 import pytest
 
+from cometmq.store import consume_queues
 from cometmq.testing.faulty_files import Moment, Outage
 from cometmq.testing.store_scenario import (
     make_message,
@@ -47,6 +48,20 @@ def calls_of(simulation: StoreSimulation) -> int:
     before = simulation.files.call_count
     live(simulation)
     return simulation.files.call_count - before
+
+
+@pytest.fixture
+def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queue entries are written after every other put, one queue at a time."""
+    monkeypatch.setattr(consume_queues, "WAITING_MIN", 2)
+    monkeypatch.setattr(consume_queues, "WAITING_PER_QUEUE", 1)
+    monkeypatch.setattr(consume_queues, "ROUND_PART", 1)
+
+
+@pytest.mark.usefixtures("short_rounds")
+@pytest.mark.parametrize("outage", [KILL, POWER])
+def test_every_disk_call_of_a_life_with_short_rounds(outage: Outage) -> None:
+    test_every_disk_call_of_a_life(outage)
 
 
 @pytest.mark.parametrize("outage", [KILL, POWER])

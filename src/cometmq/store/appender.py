@@ -78,7 +78,7 @@ class Appender:
             queue = self._new_queue(topic, queue_id)
         size_bytes = record_bytes(message, queue.topic_field, self._store_host, self.body_bytes_max)
         if queues.is_write_due:
-            self.write_out()
+            self.write_part()
         if index is not None:
             index.reserve(len(message.keys))
         physical_offset = log.reserve(size_bytes)
@@ -203,19 +203,25 @@ class Appender:
 
     def write_out(self) -> None:
         """Put waiting index and queue entries into their files. Raises DiskFull, and then keeps them."""
+        self._queues.write_out(self._reached())
+
+    def write_part(self, count: int | None = None) -> None:
+        """The same for the entries of a few queues at a time."""
+        if not self._queues.is_round_under_way:
+            self._queues.begin_round(self._reached())
+        self._queues.write_part(count)
+
+    def _reached(self) -> Written:
         # The index first: what the queues note as written holds for both.
         indexed_record = -1
         if self._index is not None:
             self._index.write_out()
             indexed_record = self._index.end_offset
-        end = self._log.end
-        self._queues.write_out(
-            Written(end, self._last_timestamp, self._last_record, indexed_record)
-        )
+        return Written(self._log.end, self._last_timestamp, self._last_record, indexed_record)
 
     def _reserve(self, size_bytes: int, key_count: int) -> int:
         if self._queues.is_write_due:
-            self.write_out()
+            self.write_part()
         if self._index is not None:
             self._index.reserve(key_count)
         return self._log.reserve(size_bytes)

@@ -1,8 +1,9 @@
 """All consume queues of a store: the table, the entries that wait to be written, and their files.
 
-Entries of a put wait in memory and are written for all queues together, so that "everything below this offset is in
-the files" stays one number. Nothing here fails after a record is in the log: a full disk leaves the entries waiting,
-and the store takes no further message until they are written.
+Entries of a put wait in memory and are written in rounds: all queues that have some when the round begins, a few at a
+time, so that nobody waits for ten thousand of them. When a round is over, "everything below the offset it began at is
+in the files", which is one number. Nothing here fails after a record is in the log: a full disk leaves the entries
+waiting, and the store takes no further message until they are written.
 
 Thread rule: the owner of the store, except ``sync``, which the flusher calls.
 """
@@ -24,8 +25,17 @@ from cometmq.store.open_files import OpenFiles
 
 logger = logging.getLogger("cometmq.store")
 
-WAITING_MAX: Final = 1024
-"""Entries kept in memory before they are written, for all queues together."""
+WAITING_MIN: Final = 1024
+"""Entries kept in memory, for all queues together, before a round begins."""
+
+WAITING_PER_QUEUE: Final = 4
+"""A write costs the same for one entry as for many: with many queues a round waits for so many each, ..."""
+
+WAITING_MAX: Final = 65_536
+"""... but for no more than this in all, some 8 MB."""
+
+ROUND_PART: Final = 32
+"""Queues written at a time, about 0.2 ms."""
 
 NEW_QUEUES_MAX: Final = 32
 """Queues without a file among them: making a file takes 200 us and more, and nobody is served meanwhile."""
@@ -61,6 +71,9 @@ class ConsumeQueues:
         self._has_deleted = False
         self.written = Written(0, 0, 0, -1)
         self._files = files
+        # Queues with entries to write: those of the round under way, and those that got some since.
+        self._round: list[ConsumeQueue] = []
+        self._round_reached = self.written
         self._waiting: list[ConsumeQueue] = []
         # What the flusher has to sync. Both ends of a deque may be used from different threads.
         self._dirty: deque[str] = deque()
@@ -122,32 +135,62 @@ class ConsumeQueues:
 
     @property
     def is_write_due(self) -> bool:
-        """Enough is waiting to be written out."""
-        return self.waiting_count >= WAITING_MAX or self._new_count >= NEW_QUEUES_MAX
+        """Enough is waiting for a round to begin, or one is under way."""
+        waiting = self.waiting_count
+        if waiting < WAITING_MIN and not self._round and self._new_count < NEW_QUEUES_MAX:
+            return False
+        return (
+            bool(self._round)
+            or self._new_count >= NEW_QUEUES_MAX
+            or waiting >= WAITING_PER_QUEUE * len(self._waiting)
+            or waiting >= WAITING_MAX
+        )
 
-    def write_out(self, reached: Written) -> None:
-        """Put all waiting entries into their files.
+    @property
+    def is_round_under_way(self) -> bool:
+        return bool(self._round)
 
+    def begin_round(self, reached: Written) -> None:
+        """
         Args:
-            reached: how far the log has been dispatched; noted as written on success.
+            reached: how far the log has been dispatched; noted as written when the round is over.
+        """
+        assert not self._round, self
+        self._round, self._waiting = self._waiting, self._round
+        self._round_reached = reached
+
+    def write_part(self, count: int | None = None) -> None:
+        """Put the entries of so many queues of the round (by default a few) into their files.
 
         Raises:
             DiskFull: entries still wait, in order; call again later.
         """
-        waiting = self._waiting
-        while waiting:
-            queue = waiting[-1]
-            assert queue.waiting is not None
-            is_new = queue.first_start < 0
-            entry_bytes = len(queue.waiting)
-            for start in queue.write_waiting(self.open_files):
-                if queue.dirty_epoch != self._epoch or queue.dirty_start != start:
-                    self._mark_dirty(queue, start, is_new)
-            self._unsynced_bytes += entry_bytes
-            self.waiting_count -= entry_bytes // ENTRY_BYTES
-            waiting.pop()
-        self._new_count = 0
-        self.written = reached
+        queues = self._round
+        for _ in range(min(ROUND_PART if count is None else count, len(queues))):
+            self._write(queues[-1])
+            queues.pop()
+        if not queues:
+            self.written = self._round_reached
+            if not self._waiting:
+                self._new_count = 0
+
+    def write_out(self, reached: Written) -> None:
+        """Put all waiting entries into their files. Raises DiskFull as ``write_part`` does."""
+        self.write_part(len(self._round))
+        self.begin_round(reached)
+        self.write_part(len(self._round))
+
+    def _write(self, queue: ConsumeQueue) -> None:
+        assert queue.waiting is not None
+        is_new = queue.first_start < 0
+        entry_bytes = len(queue.waiting)
+        for start in queue.write_waiting(self.open_files):
+            if queue.dirty_epoch != self._epoch or queue.dirty_start != start:
+                self._mark_dirty(queue, start, is_new)
+        self._unsynced_bytes += entry_bytes
+        self.waiting_count -= entry_bytes // ENTRY_BYTES
+        if is_new:
+            self._new_count -= 1
 
     @property
     def unsynced_bytes(self) -> int:
@@ -288,7 +331,9 @@ class ConsumeQueues:
         if queue.waiting is not None:
             self.waiting_count -= len(queue.waiting) // ENTRY_BYTES
             queue.waiting = None
-            self._waiting.remove(queue)
+            (self._waiting if queue in self._waiting else self._round).remove(queue)
+            if queue.first_start < 0:
+                self._new_count -= 1
         for start in range(max(queue.first_start, 0), queue.last_start + 1, self.file_bytes):
             self.open_files.drop(queue.path(start))
 

@@ -40,6 +40,9 @@ from cometmq.store.watermarks import Schedule, Watermarks
 logger = logging.getLogger("cometmq.store")
 
 UNLIMITED: Final = 1 << 31
+WRITTEN_AT_ONCE: Final = 1024
+"""Queues whose entries an idle store writes at a time."""
+
 DISK_CHECK_SECONDS: Final = 1.0
 """How often a refused put may look whether the disk has space again."""
 
@@ -335,7 +338,7 @@ class MessageStore:
         self._housekeeping.run(min(self.watermarks.flushed.value, dispatched_offset))
         self._watch_disk()
         try:
-            self._appender.write_out()
+            self._appender.write_part(WRITTEN_AT_ONCE)
         except DiskFull:
             logger.warning("queue entries wait for space count=%d", self._queues.waiting_count)
 

@@ -122,6 +122,57 @@ def test_a_deleted_topic_takes_its_waiting_entries_along(queues: ConsumeQueues) 
     queues.close()
 
 
+def test_a_round_counts_as_written_when_its_last_queue_is(queues: ConsumeQueues) -> None:
+    first, second = queues.get_or_create("T", 0), queues.get_or_create("T", 1)
+    append(queues, first, 2)
+    append(queues, second, 3)
+    before = queues.written
+    queues.begin_round(REACHED)
+    queues.write_part(1)
+    assert queues.written == before
+    assert queues.is_write_due
+    # One of them is written already, one takes the new entry along.
+    append(queues, first, 1)
+    append(queues, second, 1)
+    queues.write_part(1)
+    assert queues.written == REACHED
+    assert queues.waiting_count == 1
+    for queue, count in ((first, 3), (second, 4)):
+        assert offsets(queue.read(0, 9, queues.open_files)) == list(range(count))
+    queues.write_out(REACHED)
+    assert queues.waiting_count == 0
+    queues.close()
+
+
+def test_a_topic_deleted_in_the_middle_of_a_round(queues: ConsumeQueues) -> None:
+    for topic in "ABC":
+        append(queues, queues.get_or_create(topic, 0), 2)
+    queues.begin_round(REACHED)
+    queues.write_part(1)
+    append(queues, queues.get_or_create("C", 0), 1)
+    for topic in "ABC":
+        queues.delete_topic(topic)
+    assert queues.waiting_count == 0
+    queues.write_part(1)
+    assert queues.written == REACHED
+    queues.close()
+
+
+def test_many_queues_wait_for_several_entries_each(queues: ConsumeQueues) -> None:
+    some = [queues.get_or_create("T", queue_id) for queue_id in range(1000)]
+    for queue in some:
+        append(queues, queue, 1)
+        if queues.is_write_due:
+            queues.write_out(REACHED)
+    for _ in range(3):
+        assert not queues.is_write_due
+        for queue in some:
+            append(queues, queue, 1)
+    append(queues, some[0], 1000)
+    assert queues.is_write_due
+    queues.close()
+
+
 def test_a_full_disk_keeps_entries_waiting_in_order() -> None:
     files = FaultyFiles(FakeClock(), total_bytes=1 << 20)
     queues = ConsumeQueues("/q", ConsumeQueueConfig(file_bytes=100), files)
