@@ -2,8 +2,8 @@
 
 ``java_program``: the program around Java's client 4.9.8; ``java_programs``: by version. ``servers``: name server and
 broker. ``guarded_servers``: another pair that speaks TLS too and takes no message to be in memory, so that new groups
-begin where they ask to. ``quick_servers``: a pair with short delay levels. All live for the session; a test may restart
-a broker if it leaves it running.
+begin where they ask to. ``quick_servers``: a pair with short delay levels that soon checks transactions. All live for
+the session; a test may restart a broker if it leaves it running.
 
 ``COMETMQ_INTEROP_SERVERS=rocketmq-4.9.7`` (or ``rocketmq-5.5.0``) starts RocketMQ's own servers in place of ours.
 ``COMETMQ_CACHE`` moves the directory for what is fetched and built. A missing component ends the run with exit code 3:
@@ -104,7 +104,12 @@ def quick_servers(
     pair = ServerPair(
         commands,
         tmp_path_factory.mktemp("quick") / "pair",
-        broker_settings={"messageDelayLevel": "1s 2s 1s 1s 1s 1s"},
+        broker_settings={
+            "messageDelayLevel": "1s 2s 1s 1s 1s 1s",
+            "transactionTimeOut": 1000,
+            "transactionCheckInterval": 1000,
+            "transactionCheckMax": 60,
+        },
     )
     yield from _running(request, pair)
 

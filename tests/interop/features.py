@@ -150,6 +150,12 @@ FEATURES = (
         node=NO_CALL,
     ),
     Feature(
+        "transactions",
+        java=("transaction-outcomes", "transaction-check-by-another-producer"),
+        go=NOT_TRIED,
+        node=NO_CALL,
+    ),
+    Feature(
         "two consumers share queues and take over",
         java=("push-two-consumers",),
         go=("push-two-consumers",),

@@ -32,6 +32,8 @@ final class Ledger {
         MessageConst.PROPERTY_TRACE_SWITCH,
         MessageConst.PROPERTY_REAL_TOPIC,
         MessageConst.PROPERTY_REAL_QUEUE_ID,
+        MessageConst.PROPERTY_TRANSACTION_CHECK_TIMES,
+        "__transactionId__",
         MessageConst.PROPERTY_MIN_OFFSET,
         MessageConst.PROPERTY_MAX_OFFSET,
         MessageConst.PROPERTY_CONSUME_START_TIMESTAMP);

@@ -17,6 +17,7 @@ import java.util.Map;
  * Main guarded        NAME_SERVER PREFIX [NAME...]   the same and {@link Beginnings}, which says what broker it needs
  * Main expressions    NAME_SERVER PREFIX [NAME...]   subscriptions by SQL92 expressions
  * Main later          NAME_SERVER PREFIX [NAME...]   delays, retries, requests; {@link Delays} says what broker it needs
+ * Main transactions   NAME_SERVER PREFIX [NAME...]   {@link Transactions}, which says what broker it needs
  * </pre>
  */
 public final class Main {
@@ -40,6 +41,7 @@ public final class Main {
             case "guarded" -> guarded();
             case "expressions" -> Expressions.all();
             case "later" -> later();
+            case "transactions" -> transactions();
             default -> usage();
         };
         if (arguments.length > 3) {
@@ -80,6 +82,12 @@ public final class Main {
         return all;
     }
 
+    private static Map<String, Scenario> transactions() {
+        Map<String, Scenario> all = new LinkedHashMap<>();
+        Transactions.addTo(all);
+        return all;
+    }
+
     private static boolean run(String name, Scenario scenario, Cluster cluster) {
         long started = System.nanoTime();
         try (cluster) {
@@ -95,7 +103,7 @@ public final class Main {
     }
 
     private static Map<String, Scenario> usage() {
-        System.err.println("usage: Main scenarios|before-restart|after-restart|guarded|expressions|later"
+        System.err.println("usage: Main scenarios|before-restart|after-restart|guarded|expressions|later|transactions"
             + " NAME_SERVER PREFIX [NAME...]");
         System.exit(2);
         throw new IllegalStateException("unreachable");
