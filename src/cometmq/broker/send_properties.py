@@ -31,6 +31,7 @@ from cometmq.model.properties import (
     render_properties,
     split_keys,
 )
+from cometmq.model.timer_properties import TIMER_OUT_MS
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.refusal import Refused
 
@@ -58,6 +59,8 @@ class SendProperties(msgspec.Struct):
     """How long to wait before the message is delivered; 0 means not at all."""
     is_half: bool = False
     """Whether it is delivered only when a transaction is committed."""
+    timer: tuple[str, str] | None = None
+    """The property that says when it is to be delivered, and what it says; a delay level counts more."""
 
 
 def cluster_pair(cluster: str) -> str:
@@ -114,7 +117,7 @@ def _read(text: str, cluster: str, keeps_wait: bool) -> SendProperties:
     tags_code = 0
     is_wait = True
     delay_level = 0
-    is_half = False
+    is_half = is_timed = False
     unique_key = user_keys = None
     pairs = text.split(PAIR_SEPARATOR)
     for pair in pairs:
@@ -135,11 +138,18 @@ def _read(text: str, cluster: str, keeps_wait: bool) -> SendProperties:
         elif name == TRANSACTION_PREPARED:
             is_half = value.lower() == "true"
         else:
-            refuse_special(text)
+            is_timed = True
     if keeps_wait and delay_level:
         raise _unsupported(f"delayed messages in a batch ({DELAY}={delay_level})")
     if keeps_wait and is_half:
         raise _unsupported(f"transactional messages in a batch ({TRANSACTION_PREPARED}=true)")
+    timer = _timer(text) if is_timed else None
+    if timer is not None and keeps_wait:
+        raise _unsupported(f"timed messages in a batch ({timer[0]}={timer[1]})")
+    if timer is not None and delay_level:
+        timer = None
+        pairs = [pair for pair in pairs if pair.partition(NAME_SEPARATOR)[0] not in _TIMERS]
+        text = PAIR_SEPARATOR.join(pairs)
     if not keeps_wait and "WAIT\x01" in text:
         text = PAIR_SEPARATOR.join([pair for pair in pairs if not pair.startswith("WAIT\x01")])
     if not text or text[-1] == PAIR_SEPARATOR:
@@ -155,7 +165,7 @@ def _read(text: str, cluster: str, keeps_wait: bool) -> SendProperties:
     keys = [] if unique_key is None else [unique_key]
     if user_keys is not None:
         keys += split_keys(user_keys)
-    return SendProperties(stored, tags_code, keys, is_wait, delay_level, is_half)
+    return SendProperties(stored, tags_code, keys, is_wait, delay_level, is_half, timer)
 
 
 _remembered = lru_cache(maxsize=2048)(_read)
@@ -166,7 +176,7 @@ def undelayed(properties: SendProperties) -> SendProperties:
     pairs = parse_properties(properties.stored.decode())
     pairs[DELAY] = "0"
     stored = render_properties(pairs).encode()
-    return msgspec.structs.replace(properties, stored=stored, delay_level=0)
+    return msgspec.structs.replace(properties, stored=stored, delay_level=0, timer=None)
 
 
 def _delay_level(text: str) -> int:
@@ -189,14 +199,14 @@ def _too_long(length: int) -> Refused:
     )
 
 
-def refuse_special(text: str) -> None:
-    """Raises Refused for messages that must not be delivered at once, which this broker has no service for.
-
-    Storing them as plain messages would deliver them too early.
-    """
+def _timer(text: str) -> tuple[str, str] | None:
+    # One that was delivered and is sent again, properties and all, has waited already.
+    if property_of(text, TIMER_OUT_MS) is not None:
+        return None
     for name in _TIMERS:
         if (value := property_of(text, name)) is not None:
-            raise _unsupported(f"timed messages ({name}={value})")
+            return name, value
+    return None
 
 
 def _unsupported(what: str) -> Refused:

@@ -35,6 +35,7 @@ from cometmq.broker.processors.pop import PopProcessor
 from cometmq.broker.processors.pop_ack import PopAckProcessor
 from cometmq.broker.processors.pull import PullProcessor
 from cometmq.broker.processors.query import QueryProcessor
+from cometmq.broker.processors.recall import RecallProcessor
 from cometmq.broker.processors.reply import ReplyProcessor
 from cometmq.broker.processors.send import SendProcessor
 from cometmq.broker.processors.send_back import SendBackProcessor
@@ -45,6 +46,7 @@ from cometmq.broker.request_modes import RequestModes
 from cometmq.broker.schedule.schedule import Schedule
 from cometmq.broker.stats import BrokerStats
 from cometmq.broker.table_saver import TableSaver
+from cometmq.broker.timer.timed_messages import TimedMessages
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.broker.transaction.questions import ProducerQuestions
 from cometmq.broker.transaction.transactions import Transactions
@@ -90,6 +92,7 @@ class Broker:
     long_polling: LongPolling
     schedule: Schedule
     transactions: Transactions
+    timed: TimedMessages
 
     def __init__(
         self,
@@ -292,6 +295,18 @@ class Broker:
         )
         stack.push_async_callback(self.schedule.stop)
         self.schedule.start()
+        self.timed = TimedMessages(
+            live=self.live,
+            store=self.store,
+            stats=self.stats,
+            files=self.files,
+            clock=self.clock,
+            timers=asyncio.get_running_loop(),
+            restore_topic=self.creation.restore,
+            system_topic=self.creation.system_topic,
+        )
+        self.timed.start()
+        stack.push_async_callback(self.timed.stop)
         pulls.register(self.dispatcher)
         self.pops = PopService(
             live=self.live,
@@ -329,6 +344,7 @@ class Broker:
             store=self.store,
             schedule=self.schedule,
             transactions=self.transactions,
+            timed=self.timed,
             store_host=self._store_host(config),
             topics=self.topics,
             creation=self.creation,
@@ -360,6 +376,13 @@ class Broker:
         ends = TransactionProcessor(
             live=self.live, transactions=self.transactions, store=self.store, clock=self.clock
         )
+        recalls = RecallProcessor(
+            live=self.live,
+            store=self.store,
+            topics=self.topics,
+            timed=self.timed,
+            clock=self.clock,
+        )
         for dispatcher in (self.dispatcher, self.vip_dispatcher):
             dispatcher.guards.append(self.flow.guard)
             for processor in (
@@ -368,6 +391,7 @@ class Broker:
                 pop_acks,
                 replies,
                 ends,
+                recalls,
                 offsets,
                 self._client_processor,
                 locks,

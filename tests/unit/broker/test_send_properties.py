@@ -60,18 +60,34 @@ def test_an_element_of_a_batch_keeps_its_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "sent",
+    ("sent", "timer"),
     [
-        "TIMER_DELAY_SEC\x0110",
-        "TIMER_DELAY_MS\x0110",
-        "TIMER_DELIVER_MS\x011700000000000",
+        ("TIMER_DELAY_SEC\x0110", ("TIMER_DELAY_SEC", "10")),
+        ("TIMER_DELAY_MS\x0110", ("TIMER_DELAY_MS", "10")),
+        ("a\x01b\x02TIMER_DELIVER_MS\x0117\x02", ("TIMER_DELIVER_MS", "17")),
+        (
+            "TIMER_DELIVER_MS\x0117\x02TIMER_DELAY_MS\x013\x02TIMER_DELAY_SEC\x014",
+            ("TIMER_DELAY_SEC", "4"),
+        ),
+        ("TIMER_DELAY_SEC\x0110\x02TIMER_OUT_MS\x0117", None),
+        ("TIMER_OUT_MS\x0117", None),
     ],
 )
-def test_what_would_be_delivered_at_the_wrong_time_is_refused(sent: str) -> None:
-    for prepared in (prepare, prepare_element):
-        with pytest.raises(Refused, match="not supported by this broker") as caught:
-            prepared(sent, CLUSTER)
+def test_a_time_of_delivery(sent: str, timer: tuple[str, str] | None) -> None:
+    prepared = prepare(sent, CLUSTER)
+    assert prepared.timer == timer
+    assert prepared.stored.decode().startswith(sent.rstrip("\x02"))
+    if timer is not None:
+        with pytest.raises(Refused, match="timed messages in a batch") as caught:
+            prepare_element(sent, CLUSTER)
         assert caught.value.code == 13
+
+
+def test_a_delay_level_counts_more_than_a_time() -> None:
+    sent = "TIMER_DELAY_SEC\x0110\x02DELAY\x013\x02TIMER_DELIVER_MS\x0117\x02a\x01b"
+    prepared = prepare(sent, CLUSTER)
+    assert (prepared.timer, prepared.delay_level) == (None, 3)
+    assert prepared.stored == b"DELAY\x013\x02a\x01b\x02CLUSTER\x01C49"
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,10 @@ class ReplyProcessor:
         properties = prepare(header.properties, self._cluster)
         if properties.delay_level:
             raise Refused(ResponseCode.MESSAGE_ILLEGAL, f"a reply cannot be delayed ({DELAY})")
+        if properties.timer is not None:
+            raise Refused(
+                ResponseCode.MESSAGE_ILLEGAL, f"a reply cannot be timed ({properties.timer[0]})"
+            )
         if properties.is_half:
             raise Refused(ResponseCode.MESSAGE_ILLEGAL, "a reply cannot belong to a transaction")
         queue_id = header.queue_id

@@ -29,6 +29,7 @@ from cometmq.broker.send_properties import (
     undelayed,
 )
 from cometmq.broker.stats import BrokerStats
+from cometmq.broker.timer.timed_messages import TimedMessages
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.broker.transaction.transactions import Transactions
 from cometmq.model.batch import decode_batch
@@ -66,6 +67,7 @@ class SendProcessor:
         store: MessageStore,
         schedule: Schedule,
         transactions: Transactions,
+        timed: TimedMessages,
         store_host: bytes,
         topics: TopicTable,
         creation: TopicCreation,
@@ -76,6 +78,7 @@ class SendProcessor:
         self._store = store
         self._schedule = schedule
         self._transactions = transactions
+        self._timed = timed
         self._targets = SendTargets(topics, creation, stats)
         self._stats = stats
         self._flow = flow
@@ -149,6 +152,8 @@ class SendProcessor:
                 reconsume_times=header.reconsume_times,
             )
             tally = target.tally
+            replies = self._replies
+            deliver_ms = self._timed.deliver_ms(properties.timer) if properties.timer else 0
             started = self._monotonic()
             try:
                 if properties.delay_level:
@@ -157,6 +162,10 @@ class SendProcessor:
                 elif is_half:
                     tally = self._transactions.tally
                     stored = self._transactions.put_half(message, is_wait=waits)
+                elif deliver_ms:
+                    tally = self._timed.tally
+                    stored = self._timed.put(message, deliver_ms)
+                    replies = self._timed_replies(message, deliver_ms)
                 else:
                     stored = self._store.put(message)
             except Exception as error:  # noqa: BLE001 - mapped, or raised again
@@ -171,9 +180,9 @@ class SendProcessor:
         tally.size_bytes += stored.size_bytes
         code = self._stored_code if waits else 0
         if is_held:
-            self._hold(connection, command, code, queue_id, stored)
+            self._hold(connection, command, code, queue_id, stored, replies)
             return None
-        return self._replies.frame(
+        return replies.frame(
             code,
             command.opaque,
             command.encoding,
@@ -314,6 +323,11 @@ class SendProcessor:
                 ResponseCode.MESSAGE_ILLEGAL,
                 f"a message of a transaction cannot be delayed ({DELAY}={properties.delay_level})",
             )
+        if properties.timer is not None:
+            raise Refused(
+                ResponseCode.MESSAGE_ILLEGAL,
+                f"a message of a transaction cannot be timed ({properties.timer[0]})",
+            )
         if self._rejects_transactions:
             raise Refused(
                 ResponseCode.NO_PERMISSION,
@@ -346,14 +360,26 @@ class SendProcessor:
             raise error
         raise refusal from error
 
+    def _timed_replies(self, message: NewMessage, deliver_ms: int) -> SendReplies:
+        handle = self._timed.handle(message, deliver_ms)
+        if handle is None:
+            return self._replies
+        return SendReplies(self._store_host, {**self.reply_ext, "recallHandle": handle})
+
     def _hold(
-        self, connection: Connection, command: Command, code: int, queue_id: int, stored: Stored
+        self,
+        connection: Connection,
+        command: Command,
+        code: int,
+        queue_id: int,
+        stored: Stored,
+        replies: SendReplies,
     ) -> None:
         """Answer when the disk has the record, or with FLUSH_DISK_TIMEOUT when that takes too long."""
 
         def flushed(is_in_time: bool) -> None:
             connection.send_frame(
-                self._replies.frame(
+                replies.frame(
                     code if is_in_time else ResponseCode.FLUSH_DISK_TIMEOUT,
                     command.opaque,
                     command.encoding,

@@ -21,6 +21,7 @@ from cometmq.base.errors import RecordTooLarge
 from cometmq.base.ports import Clock
 from cometmq.broker.schedule.delivery import Timer, Timers
 from cometmq.broker.timer.forms import (
+    TimedName,
     delivered_form,
     due_ms,
     recalled_as,
@@ -75,8 +76,8 @@ class TimerDelivery:
         self._timer: Timer | None = None
         self._timer_at_ms = 0
         self._delivered: dict[int, int] = {}
-        self._recalled: dict[tuple[str, str], int] = {}
-        self._recalls: deque[tuple[int, tuple[str, str]]] = deque()
+        self._recalled: dict[TimedName, int] = {}
+        self._recalls: deque[tuple[int, TimedName]] = deque()
         self._is_failing = False
         self.recalled_count = 0
 

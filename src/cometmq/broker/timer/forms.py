@@ -46,6 +46,9 @@ _NO_DESTINATION: Final = frozenset({TIMER_TOPIC, SCHEDULE_TOPIC, HALF_TOPIC})
 _NUMBER_DIGITS_MAX: Final = 15
 _RECALL_TAG: Final = "_RECALL_TAG_"
 
+TimedName = tuple[str, str, str]
+"""Topic, unique key and TIMER_OUT_MS: what a message and its recall have in common."""
+
 
 def waiting_form(message: NewMessage, deliver_ms: int) -> NewMessage:
     """The message as it is stored to wait."""
@@ -137,21 +140,25 @@ def wake_ms(due: int, store_timestamp: int, window_ms: int) -> int:
     return store_timestamp + window_ms
 
 
-def recalled_by(record: Record) -> tuple[str, str] | None:
-    """What a recall takes back, by topic and unique key; None for a record that is no recall."""
+def recalled_by(record: Record) -> TimedName | None:
+    """What a recall takes back; None for a record that is no recall."""
     properties = record.properties
     key = properties.get(TIMER_DELETE_KEY)
     if key is None:
         return None
     topic = properties.get(REAL_TOPIC, "")
     # RocketMQ can be told to put the topic before the key (appendTopicForTimerDeleteKey).
-    return topic, key.removeprefix(f"{topic}+")
+    return topic, key.removeprefix(f"{topic}+"), properties.get(TIMER_OUT_MS, "")
 
 
-def recalled_as(record: Record) -> tuple[str, str]:
-    """By what topic and key a waiting record would be recalled."""
+def recalled_as(record: Record) -> TimedName:
+    """By what name a waiting record would be recalled."""
     properties = record.properties
-    return properties.get(REAL_TOPIC, ""), properties.get(UNIQ_KEY, "")
+    return (
+        properties.get(REAL_TOPIC, ""),
+        properties.get(UNIQ_KEY, ""),
+        properties.get(TIMER_OUT_MS, ""),
+    )
 
 
 def _noted(record: Record, notes: dict[str, str]) -> bytes:

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from cometmq.broker.timer.forms import recalled_as
+from cometmq.broker.timer.forms import TimedName, recalled_as
 from cometmq.model.record import Record
 from cometmq.model.timer_properties import TIMER_OUT_MS, TIMER_ROLL_TIMES
 
@@ -55,16 +55,16 @@ class PeerProgress:
         )
         return fields.ljust(FILE_BYTES, b"\0")
 
-    def rolled(self, records: Iterable[Record]) -> dict[tuple[str, str], int]:
-        """By topic and key: how often a message was put into the timer topic anew."""
-        times: dict[tuple[str, str], int] = {}
+    def rolled(self, records: Iterable[Record]) -> dict[TimedName, int]:
+        """By name: how often a message was put into the timer topic anew."""
+        times: dict[TimedName, int] = {}
         for record in records:
             if TIMER_ROLL_TIMES in record.properties:
                 key = recalled_as(record)
                 times[key] = max(times.get(key, 0), _roll_times(record))
         return times
 
-    def has_delivered(self, record: Record, rolled: dict[tuple[str, str], int]) -> bool:
+    def has_delivered(self, record: Record, rolled: dict[TimedName, int]) -> bool:
         """Whether that broker is done with a record: it was due, or has been put anew since."""
         if rolled.get(recalled_as(record), 0) > _roll_times(record):
             return True

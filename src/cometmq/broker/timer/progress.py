@@ -24,7 +24,7 @@ import msgspec
 from cometmq.base.errors import CometError
 from cometmq.base.ports import Clock, Files
 from cometmq.broker.timer.delivery import TimerDelivery
-from cometmq.broker.timer.forms import due_ms, recalled_by, wake_ms
+from cometmq.broker.timer.forms import TimedName, due_ms, recalled_by, wake_ms
 from cometmq.broker.timer.peer import PeerProgress
 from cometmq.model.names import TIMER_TOPIC
 from cometmq.model.record import BadRecord, Record, decode_record
@@ -92,7 +92,7 @@ class TimerProgress:
             for record in self._store.copied_since(walk_from, TIMER_TOPIC):
                 delivered[record.physical_offset] = self._wake(record) or 0
         added = 0
-        rolled: dict[tuple[str, str], int] = {}
+        rolled: dict[TimedName, int] = {}
         if peer:
             rolled = peer.rolled(self._records(queue_start, queue_end))
         for record in self._records(queue_start, queue_end):

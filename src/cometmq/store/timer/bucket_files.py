@@ -81,7 +81,9 @@ class BucketFiles:
             if not (bucket.isdecimal() and segment.isdecimal()):
                 continue
             if int(segment) * SEGMENT_ENTRIES >= counts.get(int(bucket), 0):
-                self._open.remove(f"{self.directory}/{name}")
+                path = f"{self.directory}/{name}"
+                self._open.remove(path)
+                self._changed.discard(path)
 
     def close(self) -> None:
         self._open.close()

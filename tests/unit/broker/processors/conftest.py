@@ -19,6 +19,7 @@ from cometmq.broker.processors.locks import LockProcessor
 from cometmq.broker.processors.offsets import OffsetProcessor
 from cometmq.broker.processors.pull import PullProcessor
 from cometmq.broker.processors.query import QueryProcessor
+from cometmq.broker.processors.recall import RecallProcessor
 from cometmq.broker.processors.reply import ReplyProcessor
 from cometmq.broker.processors.send import SendProcessor
 from cometmq.broker.processors.send_back import SendBackProcessor
@@ -26,6 +27,7 @@ from cometmq.broker.processors.transaction import TransactionProcessor
 from cometmq.broker.queue_locks import QueueLocks
 from cometmq.broker.schedule.schedule import Schedule
 from cometmq.broker.stats import BrokerStats
+from cometmq.broker.timer.timed_messages import TimedMessages
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.broker.transaction.questions import ProducerQuestions
 from cometmq.broker.transaction.transactions import Transactions
@@ -134,12 +136,24 @@ class Rig:
             clock=self.clock,
         )
         self.transactions.resume()
+        self.timed = TimedMessages(
+            live=self.live,
+            store=self.store,
+            stats=self.stats,
+            files=self.files,
+            clock=self.clock,
+            timers=loop,
+            restore_topic=self.creation.restore,
+            system_topic=self.creation.system_topic,
+        )
+        self.timed.resume()
         self.dispatcher = Dispatcher()
         sends = SendProcessor(
             live=self.live,
             store=self.store,
             schedule=self.schedule,
             transactions=self.transactions,
+            timed=self.timed,
             store_host=host,
             topics=self.topics,
             creation=self.creation,
@@ -175,6 +189,13 @@ class Rig:
                 live=self.live,
                 transactions=self.transactions,
                 store=self.store,
+                clock=self.clock,
+            ),
+            RecallProcessor(
+                live=self.live,
+                store=self.store,
+                topics=self.topics,
+                timed=self.timed,
                 clock=self.clock,
             ),
             LockProcessor(QueueLocks(self.clock)),

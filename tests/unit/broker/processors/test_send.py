@@ -160,7 +160,7 @@ def test_a_one_way_send_is_stored_and_not_answered(rig: Any) -> None:
         {"f": "4"},
         {"f": "8"},
         {"i": "TRAN_MSG\x01true\x02DELAY\x013", "f": "4"},
-        {"i": "TIMER_DELAY_SEC\x015"},
+        {"i": "TRAN_MSG\x01true\x02TIMER_DELAY_SEC\x015"},
     ],
 )
 def test_what_needs_a_service_we_do_not_have_is_not_stored(
