@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -20,7 +20,7 @@ from cometmq.cli.client_command import (
 )
 
 if TYPE_CHECKING:
-    from cometmq.client import MessageQueue, ReceivedMessage, Sql
+    from cometmq.client import LitePullConfig, MessageQueue, ReceivedMessage, Sql
     from cometmq.client.sync import LitePullConsumer
 
 OWN_GROUP: Final = "cometmq-consume"
@@ -198,7 +198,7 @@ def _expression(tags: str | None, sql: str | None) -> str | Sql:
     return Sql(sql) if sql is not None else tags or "*"
 
 
-def _config(start: str, since_ms: int | None, *, has_group: bool) -> Any:
+def _config(start: str, since_ms: int | None, *, has_group: bool) -> LitePullConfig:
     from cometmq.client import LitePullConfig
 
     where = {"first": "CONSUME_FROM_FIRST_OFFSET", "last": "CONSUME_FROM_LAST_OFFSET"}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
+from io import BufferedReader
 from itertools import islice
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -123,8 +125,11 @@ def produce(
             click.echo("reading lines from the terminal; Ctrl-D ends", err=True)
         progress = Progress("sent", is_quiet=is_quiet)
         try:
-            with Producer(group, name_servers=name_servers) as producer:
-                for chunk in _chunks(sys.stdin.buffer, batch_max, count):
+            with (
+                os.fdopen(sys.stdin.fileno(), "rb", closefd=False) as source,
+                Producer(group, name_servers=name_servers) as producer,
+            ):
+                for chunk in chunks(source, batch_max, count):
                     _send(producer, chunk, given, is_json, is_base64, has_ids, progress)
         finally:
             progress.end()
@@ -192,7 +197,7 @@ def _tell(ids: str, has_ids: bool) -> None:
         click.echo(ids)
 
 
-def _chunks(source: BinaryIO, size: int, count: int | None) -> Iterator[list[Line]]:
+def chunks(source: BufferedReader, size: int, count: int | None) -> Iterator[list[Line]]:
     """Lines as they come: up to ``size`` of those that are there, never waiting to have more together."""
     left = count
     for ready in _ready_lines(source):
@@ -205,12 +210,12 @@ def _chunks(source: BinaryIO, size: int, count: int | None) -> Iterator[list[Lin
                     return
 
 
-def _ready_lines(source: BinaryIO) -> Iterator[list[Line]]:
+def _ready_lines(source: BufferedReader) -> Iterator[list[Line]]:
     """After each read, the lines that it completed, without the empty ones."""
     rest = b""
     number = 0
     while True:
-        part = source.read1(READ_BYTES) if hasattr(source, "read1") else source.read(READ_BYTES)
+        part = source.read1(READ_BYTES)
         lines = (rest + part).split(b"\n")
         # The last one goes on in the next read, unless there is none.
         rest = lines.pop() if part else b""
