@@ -93,9 +93,9 @@ def main() -> None:
 async def _measure(name_server: str, pid: int, arguments: argparse.Namespace) -> None:
     print(f"loop {arguments.loop}, {arguments.messages} messages of {arguments.body} bytes")
     async with Producer("client-consume", name_servers=name_server) as producer:
-        await _until_served(producer)
+        await until_served(producer)
         if arguments.only != "latency":
-            await _fill(producer, arguments.messages, b"x" * arguments.body)
+            await fill_backlog(producer, arguments.messages, b"x" * arguments.body)
         for kind in KINDS:
             wanted = arguments.profile or arguments.only
             if wanted and kind != wanted:
@@ -103,12 +103,12 @@ async def _measure(name_server: str, pid: int, arguments: argparse.Namespace) ->
             if arguments.profile:
                 profile = cProfile.Profile()
                 profile.enable()
-                await _round(name_server, kind, "profile", arguments.messages, pid)
+                await consume_backlog(name_server, kind, "profile", arguments.messages, pid)
                 profile.disable()
                 pstats.Stats(profile).sort_stats("tottime").print_stats(45)
                 continue
             rounds = [
-                await _round(name_server, kind, str(number), arguments.messages, pid)
+                await consume_backlog(name_server, kind, str(number), arguments.messages, pid)
                 for number in range(ROUNDS)
             ]
             rate, client_us, broker_us = max(rounds)
@@ -118,7 +118,7 @@ async def _measure(name_server: str, pid: int, arguments: argparse.Namespace) ->
             )
         if not arguments.profile and arguments.only in (None, "latency"):
             for kind in ("async", "def"):
-                times = await _latency(producer, name_server, kind, b"x" * arguments.body)
+                times = await measure_latency(producer, name_server, kind, b"x" * arguments.body)
                 p50, p99 = times[len(times) // 2], times[len(times) * 99 // 100]
                 print(
                     f"  send to {kind} listener: p50 {p50 * 1000:.2f} ms, "
@@ -126,7 +126,7 @@ async def _measure(name_server: str, pid: int, arguments: argparse.Namespace) ->
                 )
 
 
-async def _fill(producer: Producer, count: int, body: bytes) -> None:
+async def fill_backlog(producer: Producer, count: int, body: bytes) -> None:
     left = count // BATCH
 
     async def one_after_another() -> None:
@@ -140,7 +140,7 @@ async def _fill(producer: Producer, count: int, body: bytes) -> None:
     await asyncio.gather(*(one_after_another() for _ in range(BATCHES_IN_FLIGHT)))
 
 
-async def _round(
+async def consume_backlog(
     name_server: str, kind: str, number: str, count: int, pid: int
 ) -> tuple[float, float, float]:
     """Messages per second, microseconds of CPU per message here and in the broker."""
@@ -190,7 +190,9 @@ def _listener(kind: str, tally: Tally) -> dict[str, Callable[[Any], Any]]:
     return {"listener": take if kind.endswith("async") else take_in_thread}
 
 
-async def _latency(producer: Producer, name_server: str, kind: str, body: bytes) -> list[float]:
+async def measure_latency(
+    producer: Producer, name_server: str, kind: str, body: bytes
+) -> list[float]:
     sent: dict[str, float] = {}
     times: list[float] = []
 
@@ -231,7 +233,7 @@ def _cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def _until_served(producer: Producer) -> None:
+async def until_served(producer: Producer) -> None:
     deadline = time.perf_counter() + START_SECONDS_MAX
     while True:
         try:

@@ -87,10 +87,10 @@ def main() -> None:
 
 async def _measure(name_server: str, pid: int, arguments: argparse.Namespace) -> None:
     count, body_bytes = arguments.count // QUEUES * QUEUES, arguments.body
-    await _fill(name_server, count, body_bytes)
+    await fill_backlog(name_server, count, body_bytes)
     readings: dict[str, Reading] = {
-        "lite": lambda: _lite(name_server, count, body_bytes, 32),
-        "lite-10": lambda: _lite(name_server, count, body_bytes, 10),
+        "lite": lambda: read_lite(name_server, count, body_bytes, 32),
+        "lite-10": lambda: read_lite(name_server, count, body_bytes, 10),
         "iterate": lambda: _iterate(name_server, count, body_bytes),
         "classic": lambda: _classic(name_server, body_bytes),
     }
@@ -140,7 +140,7 @@ def _consumer(name_server: str, pull_batch_size: int) -> LitePullConsumer:
     return consumer
 
 
-async def _lite(name_server: str, count: int, body_bytes: int, pull_batch_size: int) -> Tally:
+async def read_lite(name_server: str, count: int, body_bytes: int, pull_batch_size: int) -> Tally:
     tally = Tally(body_bytes)
     async with _consumer(name_server, pull_batch_size) as consumer:
         while tally.count < count:
@@ -173,7 +173,7 @@ async def _classic(name_server: str, body_bytes: int) -> Tally:
     return tally
 
 
-async def _fill(name_server: str, count: int, body_bytes: int) -> None:
+async def fill_backlog(name_server: str, count: int, body_bytes: int) -> None:
     body = b"x" * body_bytes
     async with Producer("client-pull", name_servers=name_server) as producer:
         queues = await _queues(producer)

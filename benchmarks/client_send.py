@@ -69,12 +69,12 @@ def main() -> None:
 async def _measure(name_server: str, broker: str, pid: int, arguments: argparse.Namespace) -> None:
     body = b"x" * arguments.body
     sendings: dict[str, Sending] = {
-        "send": lambda producer, until: _send(producer, body, until),
-        "batch": lambda producer, until: _send_batches(producer, body, until),
+        "send": lambda producer, until: send_in_flight(producer, body, until),
+        "batch": lambda producer, until: send_batches(producer, body, until),
         "oneway": lambda producer, until: _send_oneway(producer, body, until, broker),
     }
     async with Producer("client-send", name_servers=name_server) as producer:
-        await _until_served(producer)
+        await until_served(producer)
         print(f"loop {arguments.loop}, bodies of {arguments.body} bytes")
         for name, sending in sendings.items():
             if arguments.profile and name != arguments.profile:
@@ -121,7 +121,7 @@ async def _profile(producer: Producer, sending: Sending, seconds: float) -> None
     pstats.Stats(profile).sort_stats("tottime").print_stats(40)
 
 
-async def _send(producer: Producer, body: bytes, until: float) -> int:
+async def send_in_flight(producer: Producer, body: bytes, until: float) -> int:
     count = 0
 
     async def one_after_another() -> None:
@@ -134,7 +134,7 @@ async def _send(producer: Producer, body: bytes, until: float) -> int:
     return count
 
 
-async def _send_batches(producer: Producer, body: bytes, until: float) -> int:
+async def send_batches(producer: Producer, body: bytes, until: float) -> int:
     count = 0
 
     async def one_after_another() -> None:
@@ -176,7 +176,7 @@ async def _stored(client: RemotingClient, broker: str) -> int:
     return total
 
 
-async def _until_served(producer: Producer) -> None:
+async def until_served(producer: Producer) -> None:
     deadline = time.perf_counter() + START_SECONDS_MAX
     while True:
         try:

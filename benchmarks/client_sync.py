@@ -50,8 +50,8 @@ def _measure(name_server: str, seconds: float, body: bytes) -> None:
     print(f"bodies of {len(body)} bytes")
     print(f"  empty call   {_hop_microseconds():>10.1f} us there and back")
     with Producer("client-sync", name_servers=name_server) as producer:
-        _until_served(producer)
-        _best("send", seconds, lambda until: _send(producer, body, until))
+        until_served(producer)
+        _best("send", seconds, lambda until: send_one_by_one(producer, body, until))
         _best(f"{THREADS} threads", seconds, lambda until: _send_in_threads(producer, body, until))
         _best("send_soon", seconds, lambda until: _send_soon(producer, body, until))
         _best("batches", seconds, lambda until: _send_batches(producer, body, until))
@@ -102,7 +102,7 @@ def _hop_microseconds() -> float:
         loops.release(loop)
 
 
-def _send(producer: Producer, body: bytes, until: float) -> int:
+def send_one_by_one(producer: Producer, body: bytes, until: float) -> int:
     count = 0
     while time.perf_counter() < until:
         producer.send(Message(topic=TOPIC, body=body, tags="t"))
@@ -113,7 +113,7 @@ def _send(producer: Producer, body: bytes, until: float) -> int:
 def _send_in_threads(producer: Producer, body: bytes, until: float) -> int:
     counts: list[int] = []
     threads = [
-        threading.Thread(target=lambda: counts.append(_send(producer, body, until)))
+        threading.Thread(target=lambda: counts.append(send_one_by_one(producer, body, until)))
         for _ in range(THREADS)
     ]
     for thread in threads:
@@ -160,7 +160,7 @@ def _iterate(consumer: LitePullConsumer, until: float) -> int:
     return count
 
 
-def _until_served(producer: Producer) -> None:
+def until_served(producer: Producer) -> None:
     deadline = time.perf_counter() + START_SECONDS_MAX
     while True:
         try:
