@@ -214,6 +214,8 @@ class LoopThread:
         # Clients compress, read files and call plain functions beside the loop.
         self._pool = ThreadPoolExecutor(POOL_THREADS_MAX, "cometmq-client-sync")
         self._loop.set_default_executor(self._pool)
+        # Whoever posted at the very end of the last thread may have left the mark behind.
+        self._is_told = False
         self._is_open = True
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="cometmq-client-sync-loop", daemon=True
