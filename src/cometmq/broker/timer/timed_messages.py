@@ -148,6 +148,9 @@ class TimedMessages:
 
     def resume(self) -> None:
         """Recover and deliver, without saving by the clock."""
+        if self._store.queue_ids(TIMER_TOPIC):
+            # A topic without an entry counts as unused, and could be cleaned away.
+            self._system_topic(TIMER_TOPIC)
         self._waiting, delivered = self._progress.recover()
         self._delivery.start(self._waiting, delivered)
 

@@ -40,6 +40,7 @@ class Rig:
         self.files = FaultyFiles(self.clock)
         self.settings = {**SETTINGS, **settings}
         self.restored: list[tuple[str, int]] = []
+        self.system_topics: list[str] = []
         self.open()
 
     def open(self, **settings: str) -> None:
@@ -60,7 +61,7 @@ class Rig:
             clock=self.clock,
             timers=self.timers,
             restore_topic=lambda topic, queues: self.restored.append((topic, queues)),
-            system_topic=lambda _: None,
+            system_topic=self.system_topics.append,
         )
         self.timed.resume()
 

@@ -35,6 +35,14 @@ def test_a_clean_restart(rig: Any) -> None:
     assert rig.delivered() == [b"1", b"5", b"700"]
 
 
+def test_the_timer_topic_has_an_entry_from_its_first_use_on(rig: Any) -> None:
+    assert rig.system_topics == []
+    rig.put(b"x", 5)
+    assert rig.system_topics == [TIMER_TOPIC]
+    rig.restart()
+    assert rig.system_topics == [TIMER_TOPIC, TIMER_TOPIC]
+
+
 def test_messages_come_due_while_the_broker_is_down(rig: Any) -> None:
     rig.put(b"b", 20)
     rig.put(b"a", 10)
