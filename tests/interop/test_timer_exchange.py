@@ -1,0 +1,120 @@
+"""Timed messages in a store that changes hands: what waits under one make of broker is delivered by the next."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from cometmq.model.record import Record, decode_records
+from cometmq.protocol.command import Command
+from cometmq.remoting.client import RemotingClient
+
+from .admin_calls import CALL_SECONDS, create_topic
+from .conftest import required
+from .systems import OURS, ROCKETMQ_5, Broker, NameServer, commands_of
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
+
+TOPIC = "timer-exchange"
+SHORT_MS, LONG_MS = 300, 6000
+COUNT = 4
+WAIT_SECONDS_MAX = 60.0
+FIRST_REPEATS = 3
+"""The visit from which on RocketMQ's broker finds an index of its own, and repeats what we delivered meanwhile."""
+
+
+def test_waiting_messages_are_handed_on(tmp_path: Path) -> None:
+    with required():
+        makes = {system: commands_of(system, tmp_path / system) for system in (OURS, ROCKETMQ_5)}
+    with NameServer(makes[OURS], tmp_path / "namesrv").running() as name_server:
+        broker = Broker([name_server], tmp_path, "timers", recallMessageEnable="true")
+        sent: dict[bytes, int] = {}
+        for number, system in enumerate((OURS, ROCKETMQ_5, OURS, ROCKETMQ_5, OURS)):
+            try:
+                broker.start(makes[system])
+                asyncio.run(_visit(broker.address, number, sent))
+                broker.stop()
+            finally:
+                broker.kill()
+
+
+async def _visit(address: str, number: int, sent: dict[bytes, int]) -> None:
+    remoting = RemotingClient()
+    try:
+        if number == 0:
+            await create_topic(remoting, address, TOPIC, 1)
+        # What the broker before left behind.
+        await _until_delivered(remoting, address, sent, may_repeat=number >= FIRST_REPEATS)
+        for delay_ms in (SHORT_MS, LONG_MS):
+            for index in range(COUNT):
+                body = b"%d-%d-%d" % (number, delay_ms, index)
+                sent[body] = await _send(remoting, address, body, delay_ms)
+            if delay_ms == SHORT_MS:
+                await _until_delivered(remoting, address, sent, may_repeat=number >= FIRST_REPEATS)
+        # Taken back under this broker, not delivered by the next.
+        await _send(remoting, address, b"%d-recalled" % number, LONG_MS, is_recalled=True)
+    finally:
+        await remoting.close()
+
+
+async def _until_delivered(
+    remoting: RemotingClient, address: str, sent: dict[bytes, int], *, may_repeat: bool
+) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS_MAX
+    while True:
+        records = await _read(remoting, address)
+        found = Counter(record.body for record in records)
+        assert found.keys() <= sent.keys(), "delivered although taken back"
+        assert may_repeat or set(found.values()) <= {1}, f"delivered twice: {found}"
+        for record in records:
+            assert record.store_timestamp >= sent[record.body], f"too early: {record}"
+        if found.keys() == sent.keys():
+            return
+        assert time.monotonic() < deadline, f"not delivered: {sent.keys() - found.keys()}"
+        await asyncio.sleep(0.05)
+
+
+async def _send(
+    remoting: RemotingClient, address: str, body: bytes, delay_ms: int, *, is_recalled: bool = False
+) -> int:
+    """When the message is due."""
+    due_ms = time.time_ns() // 1_000_000 + delay_ms
+    key = body.decode()
+    ext = {
+        **{"a": "PG", "b": TOPIC, "c": "TBW102", "d": "4", "e": "0", "f": "0", "h": "0", "j": "0"},
+        **{"g": str(time.time_ns() // 1_000_000), "k": "false", "m": "false"},
+        "i": f"TIMER_DELIVER_MS\x01{due_ms}\x02UNIQ_KEY\x01{key}\x02",
+    }
+    reply = await remoting.call(address, Command(code=310, ext=ext, body=body), CALL_SECONDS)
+    assert reply.code == 0, reply.remark
+    if is_recalled:
+        handle = (reply.ext or {})["recallHandle"]
+        ext = {"producerGroup": "PG", "topic": TOPIC, "recallHandle": handle}
+        reply = await remoting.call(address, Command(code=370, ext=ext), CALL_SECONDS)
+        assert (reply.code, (reply.ext or {})["msgId"]) == (0, key), reply.remark
+    return due_ms
+
+
+async def _read(remoting: RemotingClient, address: str) -> list[Record]:
+    records: list[Record] = []
+    while True:
+        ext = {
+            "consumerGroup": "timer-exchange-reader",
+            "topic": TOPIC,
+            "queueId": "0",
+            "queueOffset": str(len(records)),
+            "maxMsgNums": "32",
+            "sysFlag": "4",
+            "commitOffset": "0",
+            "suspendTimeoutMillis": "0",
+            "subscription": "*",
+            "subVersion": "0",
+        }
+        reply = await remoting.call(address, Command(code=11, ext=ext), CALL_SECONDS)
+        if reply.code != 0:
+            return records
+        records += decode_records(reply.body)
