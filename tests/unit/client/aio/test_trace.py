@@ -310,6 +310,29 @@ def test_records_travel_together_and_are_found_by_ids_and_keys() -> None:
     asyncio.run(main())
 
 
+def test_a_client_with_a_name_shares_it_with_nobody() -> None:
+    names: set[str] = set()
+    groups: set[str] = set()
+
+    async def main() -> None:
+        for _ in range(2):
+            producer = FakeProducer()
+            client = ClientConfig(instance_name="worker")
+            config = TraceConfig(is_trace_on=True)
+            dispatcher = make_dispatcher("g" * 255, "CONSUME", config, client, producer)
+            assert dispatcher is not None
+            dispatcher.start()
+            await dispatcher.close()
+            assert producer.config is not None
+            names.add(producer.config.client.instance_name)
+            groups.add(producer.group)
+
+    asyncio.run(main())
+    assert len(names) == len(groups) == 2
+    assert all(name.startswith("worker-trace-") for name in names)
+    assert all(len(group) == 255 and "-CONSUME-" in group for group in groups)
+
+
 def test_a_lone_record_leaves_after_the_interval() -> None:
     async def main() -> None:
         producer = FakeProducer()
