@@ -1,4 +1,4 @@
-"""Every Python example of the tutorial and of the how-to pages runs, against a real cluster.
+"""Every Python example of the tutorial, the how-to pages and the page for Java users runs, against a real cluster.
 
 The ``python`` blocks of a page run in order, in one namespace, and a cluster is started for each page: the address
 127.0.0.1:9876 in an example is replaced by its own. A block that defines ``test_...`` functions is given to pytest. A
@@ -18,7 +18,9 @@ from cometmq.testing import cluster
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
-    page for room in ("tutorial", "howto") for page in sorted((ROOT / "docs" / room).glob("*.md"))
+    ROOT / "docs" / "coming-from-java.md",
+    *sorted((ROOT / "docs" / "tutorial").glob("*.md")),
+    *sorted((ROOT / "docs" / "howto").glob("*.md")),
 ]
 ADDRESS = "127.0.0.1:9876"
 

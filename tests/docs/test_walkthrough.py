@@ -36,7 +36,8 @@ def test_links_between_documents_lead_somewhere(document: Path) -> None:
 def test_the_life_of_a_message_names_most_of_the_data_path() -> None:
     text = (ROOT / "docs" / "life-of-a-message.md").read_text()
     named = set(_PACKAGE_FILE.findall(text))
-    for room in ("remoting", "store", "broker/processors", "protocol"):
+    rooms = ("remoting", "store", "broker/processors", "protocol", "client/aio", "client/core")
+    for room in (*rooms, "broker/schedule", "broker/timer", "broker/transaction"):
         assert any(name.startswith(f"{room}/") for name in named), room
 
 
