@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from cometmq.base.errors import CorruptFile
 from cometmq.base.ports import Files
-from cometmq.model.names import topic_fault
+from cometmq.model.names import stored_topic_fault
 from cometmq.store.config import ConsumeQueueConfig
 from cometmq.store.consume_queue import ENTRY, ENTRY_BYTES, ConsumeQueue
 from cometmq.store.mapped_file_queue import check_size, starts_of
@@ -94,7 +94,7 @@ class ConsumeQueues:
         loaded: list[tuple[ConsumeQueue, int]] = []
         for topic in self._names(self.directory):
             topic_directory = f"{self.directory}/{topic}"
-            if topic_fault(topic):
+            if stored_topic_fault(topic):
                 raise CorruptFile(topic_directory, "not the name of a topic", "Move it elsewhere.")
             for name in self._names(topic_directory):
                 if not (name.isascii() and name.isdecimal() and str(int(name)) == name):

@@ -61,7 +61,16 @@ class AckBody(JsonBody, kw_only=True):
 class CheckPoint:
     """A pop of which not all messages are acknowledged."""
 
-    __slots__ = ("broker_name", "due_ms", "invisible_ms", "key", "open", "revive_queue_id", "seat")
+    __slots__ = (
+        "broker_name",
+        "due_ms",
+        "invisible_ms",
+        "is_peers",
+        "key",
+        "open",
+        "revive_queue_id",
+        "seat",
+    )
 
     def __init__(
         self,
@@ -80,6 +89,8 @@ class CheckPoint:
         self.broker_name = broker_name
         self.due_ms = key.pop_time + invisible_ms
         """When what is still open is to be tried again."""
+        self.is_peers = False
+        """A RocketMQ broker made it, which has saved its group's position."""
         self.seat = -1
         """Offset of its record in the revive queue."""
 

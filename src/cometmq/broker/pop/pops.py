@@ -114,8 +114,7 @@ class Pops:
             start = self._log_position(REVIVE_GROUP, queue_id)
             seen = self._log_position(SEEN_GROUP, queue_id)
             self._next[queue_id] = min(max(start, first), end)
-            # Check-points of a RocketMQ broker are as good as seen: it saves a position with each pop.
-            self._read(queue_id, end if seen < 0 else seen)
+            self._read(queue_id, seen)
         if len(self.in_flight):
             log.info("pops recovered check_points=%d", len(self.in_flight))
 
@@ -336,7 +335,7 @@ class Pops:
             if isinstance(said, Ack):
                 self.in_flight.ack(said)
                 continue
-            if offset >= seen and said.open:
+            if offset >= seen and said.open and not said.is_peers:
                 key = said.key
                 place = (key.group, key.topic, key.queue_id)
                 after = max(said.open) + 1

@@ -138,5 +138,6 @@ def _said(record: Record, queue_id: int) -> CheckPoint | Ack | None:
         return None
     point = decode_check_point(record.body, queue_id)
     if point is not None and TIMER_DEQUEUE_MS in record.properties:
+        point.is_peers = True
         point.due_ms += PEER_GRACE_MS
     return point
