@@ -48,6 +48,8 @@ class BrokerOffsets:
     def __init__(self, instance: ClientInstance, group: str) -> None:
         self._instance = instance
         self._group = group
+        self._first_commits: dict[tuple[str, str], asyncio.Event] = {}
+        """By broker and topic; set when the first commit there has ended, well or not."""
 
     async def read(self, queue: MessageQueue) -> int | None:
         header = QueryConsumerOffsetHeader(
@@ -96,6 +98,21 @@ class BrokerOffsets:
 
     async def commit_one(self, queue: MessageQueue, offset: int) -> None:
         """Returns when it is stored. Raises CometError when that is not confirmed."""
+        # A broker of RocketMQ that knows nothing yet of group and topic may lose one of two commits that come at the
+        # same time (ConsumerOffsetManager.commitOffset), so the first goes alone.
+        place = (queue.broker_name, queue.topic)
+        first = self._first_commits.get(place)
+        if first is not None:
+            await first.wait()
+            await self._commit_now(queue, offset)
+            return
+        first = self._first_commits[place] = asyncio.Event()
+        try:
+            await self._commit_now(queue, offset)
+        finally:
+            first.set()
+
+    async def _commit_now(self, queue: MessageQueue, offset: int) -> None:
         reply, address = await call_queue(
             self._instance,
             queue,
