@@ -29,8 +29,8 @@ class TimersConfig:
     )
     save_interval_ms: int = setting(
         "timerFlushIntervalMs",
-        "How often the timer index and how far it was delivered are written to disk.",
-        default=1000,
+        "How often the timer index and how far it was delivered are written to disk. RocketMQ's default is 1 s.",
+        default=10_000,
         low=100,
         live=True,
     )

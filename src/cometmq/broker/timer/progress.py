@@ -37,7 +37,7 @@ from cometmq.store.timer.waiting import Change, Waiting
 
 log = logging.getLogger("cometmq.broker")
 
-GROWTH_BYTES_MAX: Final = 16 << 20
+GROWTH_BYTES_MAX: Final = 256 << 20
 """How much the log may grow while messages wait before the same is saved again: a start walks over what came after."""
 FLUSH_SECONDS_MAX: Final = 30.0
 """How long a save waits for the disk before it gives up until the next time."""
