@@ -38,8 +38,12 @@ format: setup ## rewrite files the way `check` wants them
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-interop: setup ## clients and brokers that are not ours with our servers (needs a JDK 17, Maven, Go, Node)
-	$(BIN)/python -m pytest -q -p no:cacheprovider tests/interop --ignore tests/interop/test_mqadmin.py $(PYTEST_FLAGS)
+interop: setup ## software that is not ours with our servers, our client with theirs (needs a JDK 17, Maven, Go, Node)
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -p no:cacheprovider tests/interop $(PYTEST_FLAGS)
+	COMETMQ_CLIENT_SERVERS=rocketmq-4.9.7 $(BIN)/python -m pytest -q -n 2 --dist loadfile -p no:cacheprovider \
+	  tests/integration/client $(PYTEST_FLAGS)
+	COMETMQ_CHAOS_SECONDS=120 $(BIN)/python -m pytest -q -s -p no:cacheprovider \
+	  tests/integration/client/test_chaos.py $(PYTEST_FLAGS)
 
 mqadmin: setup ## compare what RocketMQ's mqadmin prints for our cluster and for its own
 	$(BIN)/python -m pytest -q -p no:cacheprovider tests/interop/test_mqadmin.py $(PYTEST_FLAGS)

@@ -28,6 +28,7 @@ from .servers import HERE, ServerCommands, ServerFailed, ServerPair
 from .systems import OURS, commands_of
 
 EXIT_CODE_MISSING = 3
+EVERY_TOOL = ("java", "javac", "mvn", "go", "node", "npm")
 
 
 def server_kind() -> str:
@@ -36,8 +37,16 @@ def server_kind() -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if server_kind() == OURS:
+    # With several workers (-n) their reports all come to the process that started them.
+    if server_kind() == OURS and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Recorder(), "cometmq-interop-recorder")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    # A worker cannot choose the exit code of the run, so what all tests together need is looked for in advance.
+    if session.config.getoption("numprocesses", None):
+        with required():
+            require_tools(EVERY_TOOL)
 
 
 @pytest.fixture(scope="session")

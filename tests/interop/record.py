@@ -30,7 +30,7 @@ class Recorder:
         if report.when != "call" and report.outcome == "passed":
             return
         for name, value in report.user_properties:
-            if name == "scenario" and isinstance(value, tuple):
+            if name == "scenario" and isinstance(value, tuple | list):
                 client, scenario = value
                 self._outcomes.setdefault(client, {})[scenario] = report.outcome
 
