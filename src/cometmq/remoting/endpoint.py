@@ -36,6 +36,7 @@ class Endpoint:
         self.connections: set[Connection] = set()
         self.handlers: set[asyncio.Task[None]] = set()
         self.is_stopping = False
+        self._arrived: list[Connection] = []
         self._on_close = on_close
         self._none_left: asyncio.Event = asyncio.Event()
         self._sweep_timer: asyncio.TimerHandle | None = None
@@ -56,6 +57,17 @@ class Endpoint:
                 self._on_close(connection)
             except Exception:
                 logger.exception("close hook failed peer=%s", connection.peer)
+
+    def handle_soon(self, connection: Connection) -> None:
+        """Handle what the connection has received, together with what others receive in this turn of the loop."""
+        if not self._arrived:
+            asyncio.get_running_loop().call_soon(self.handle_arrived)
+        self._arrived.append(connection)
+
+    def handle_arrived(self) -> None:
+        arrived, self._arrived = self._arrived, []
+        for connection in arrived:
+            connection.handle_commands()
 
     def run_handler(self, connection: Connection, work: Coroutine[Any, Any, None]) -> None:
         """Work on a request in the background; a connection with too many of them is not read meanwhile."""

@@ -84,7 +84,12 @@ class Peer:
 
     def sends(self, *commands: Command) -> None:
         """All in one chunk."""
-        self.connection.data_received(b"".join(map(encode_bytes, commands)))
+        self.gives(b"".join(map(encode_bytes, commands)))
+
+    def gives(self, data: bytes) -> None:
+        """Bytes, and the end of the loop's turn."""
+        self.connection.data_received(data)
+        self.endpoint.handle_arrived()
 
     @property
     def received(self) -> list[Command]:

@@ -64,7 +64,7 @@ def test_one_byte_at_a_time_is_as_good_as_a_chunk(make_peer: MakePeer) -> None:
             encode_bytes(Command(ECHO, opaque=n, body=b"abc", encoding=n % 2)) for n in range(4)
         )
         for at in range(len(stream)):
-            peer.connection.data_received(stream[at : at + 1])
+            peer.gives(stream[at : at + 1])
 
         assert [reply.opaque for reply in peer.received] == [0, 1, 2, 3]
 
@@ -77,7 +77,7 @@ def test_broken_frame_closes_after_the_good_ones_were_answered(
     async def scenario() -> None:
         peer = echoing(make_peer)
         good = encode_bytes(Command(ECHO, opaque=9))
-        peer.connection.data_received(good + b"\xff\xff\xff\xff\0\0\0\0" + good)
+        peer.gives(good + b"\xff\xff\xff\xff\0\0\0\0" + good)
 
         assert [reply.opaque for reply in peer.received] == [9]
         assert peer.transport.is_closed
@@ -99,7 +99,7 @@ def test_reason_that_quotes_the_peer_is_bounded(
         peer = make_peer()
         header = b'{"code":1,"extFields":"' + b"x" * 100_000 + b'"}'
         frame = (4 + len(header)).to_bytes(4, "big") + len(header).to_bytes(4, "big") + header
-        peer.connection.data_received(frame)
+        peer.gives(frame)
         assert peer.connection.is_closed
 
     run(scenario)
@@ -404,6 +404,44 @@ def test_oneway_is_flagged_and_takes_no_calls_number(make_peer: MakePeer) -> Non
         assert not call.done()
         peer.sends(Command(0, flag=FLAG_RESPONSE, opaque=request.opaque))
         await call
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("end", ["eof", "lost"])
+def test_what_comes_together_with_the_end_is_handled(make_peer: MakePeer, end: str) -> None:
+    async def scenario() -> None:
+        peer = make_peer()
+        handled: list[int] = []
+
+        def handle(connection: Connection, command: Command) -> Command:
+            handled.append(command.opaque)
+            return command.reply()
+
+        peer.dispatcher.add(ECHO, handle)
+        peer.connection.data_received(encode_bytes(Command(ECHO, opaque=3)))
+        assert not handled
+        if end == "eof":
+            peer.connection.eof_received()
+        else:
+            peer.connection.connection_lost(None)
+        assert handled == [3]
+        assert len(peer.received) == (1 if end == "eof" else 0)
+        await asyncio.sleep(0)
+        assert handled == [3]
+
+    run(scenario)
+
+
+def test_what_arrives_in_one_turn_is_handled_after_all_of_it_was_read(make_peer: MakePeer) -> None:
+    async def scenario() -> None:
+        peer = echoing(make_peer)
+        for opaque in (1, 2):
+            peer.connection.data_received(encode_bytes(Command(ECHO, opaque=opaque)))
+        assert peer.received == []
+        await asyncio.sleep(0)
+        assert [reply.opaque for reply in peer.received] == [1, 2]
+        assert len(peer.transport.writes) == 1
 
     run(scenario)
 
