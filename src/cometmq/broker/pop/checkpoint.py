@@ -65,8 +65,8 @@ class CheckPoint:
         "broker_name",
         "due_ms",
         "invisible_ms",
-        "is_peers",
         "key",
+        "next_offset",
         "open",
         "revive_queue_id",
         "seat",
@@ -89,8 +89,8 @@ class CheckPoint:
         self.broker_name = broker_name
         self.due_ms = key.pop_time + invisible_ms
         """When what is still open is to be tried again."""
-        self.is_peers = False
-        """A RocketMQ broker made it, which has saved its group's position."""
+        self.next_offset: int | None = None
+        """Where the group goes on in the queue, when its record says so."""
         self.seat = -1
         """Offset of its record in the revive queue."""
 

@@ -144,7 +144,12 @@ class Pops:
             )
             for one in taken
         ]
-        stored = self._log.put([self._log.point_message(point) for point in points])
+        stored = self._log.put(
+            [
+                self._log.point_message(point, one.found.next_offset)
+                for point, one in zip(points, taken, strict=True)
+            ]
+        )
         for point, place, one in zip(points, stored, taken, strict=True):
             self._add(point, place.queue_offset)
             self.positions.move(
@@ -335,12 +340,11 @@ class Pops:
             if isinstance(said, Ack):
                 self.in_flight.ack(said)
                 continue
-            if offset >= seen and said.open and not said.is_peers:
+            if said.next_offset is not None and offset >= seen:
                 key = said.key
                 place = (key.group, key.topic, key.queue_id)
-                after = max(said.open) + 1
-                if self.positions.query(place) < after:
-                    self.positions.move(place, after, self._store.max_physical)
+                if self.positions.query(place) < said.next_offset:
+                    self.positions.move(place, said.next_offset, self._store.max_physical)
             if said.open:
                 self.in_flight.add(said, offset)
                 self._wake(said.due_ms)

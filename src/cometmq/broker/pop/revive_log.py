@@ -8,7 +8,7 @@ here at once. Either is read.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from cometmq.base.ports import Clock
@@ -37,6 +37,11 @@ READ_COUNT: Final = 1000
 PEER_GRACE_MS: Final = 3000
 """RocketMQ's acknowledgements come through its timer, too, and a little later than the check-point."""
 
+NEXT_OFFSET: Final = "POP_NEXT_OFFSET"
+"""Ours: a RocketMQ broker saves the position of a group by itself."""
+
+_DIGITS_MAX: Final = 20
+_NOTHING: Final[Mapping[str, str]] = {}
 _TAGS_CODES: Final = {tag: java_hash(tag) for tag in (CK_TAG, ACK_TAG, BATCH_ACK_TAG)}
 
 
@@ -60,8 +65,11 @@ class ReviveLog:
         self.is_putting = False
         """What arrives in the topic now is our own."""
 
-    def point_message(self, point: CheckPoint) -> NewMessage:
-        return self._message(CK_TAG, encode_check_point(point), point.revive_queue_id)
+    def point_message(self, point: CheckPoint, next_offset: int | None = None) -> NewMessage:
+        """Args: next_offset: where the group goes on in the queue, for a pop that moves its position."""
+        body = encode_check_point(point)
+        more = {} if next_offset is None else {NEXT_OFFSET: str(next_offset)}
+        return self._message(CK_TAG, body, point.revive_queue_id, more)
 
     def ack_message(self, ack: Ack, revive_queue_id: int) -> NewMessage:
         tag, body = encode_ack(ack, self.broker_name)
@@ -103,10 +111,12 @@ class ReviveLog:
         finally:
             self.is_putting = False
 
-    def _message(self, tag: str, body: bytes, queue_id: int) -> NewMessage:
+    def _message(
+        self, tag: str, body: bytes, queue_id: int, more: Mapping[str, str] = _NOTHING
+    ) -> NewMessage:
         now_ms = self._clock.wall_ms()
         # By the time in it a RocketMQ broker that takes over sees how far the queue has come.
-        pairs = {TAGS: tag, WAIT: "false", TIMER_OUT_MS: str(now_ms)}
+        pairs = {TAGS: tag, WAIT: "false", TIMER_OUT_MS: str(now_ms), **more}
         return NewMessage(
             topic=self.topic,
             queue_id=queue_id,
@@ -137,7 +147,9 @@ def _said(record: Record, queue_id: int) -> CheckPoint | Ack | None:
     if tag != CK_TAG:
         return None
     point = decode_check_point(record.body, queue_id)
+    next_offset = record.properties.get(NEXT_OFFSET, "")
+    if point is not None and next_offset.isdecimal() and len(next_offset) < _DIGITS_MAX:
+        point.next_offset = int(next_offset)
     if point is not None and TIMER_DEQUEUE_MS in record.properties:
-        point.is_peers = True
         point.due_ms += PEER_GRACE_MS
     return point

@@ -96,6 +96,17 @@ def test_a_deleted_topic_takes_queues_offsets_and_figures_with_it(rig: Any) -> N
     assert rig.ask(315, {"statsName": "TOPIC_PUT_NUMS", "statsKey": "Orders"}).code == 1
 
 
+def test_a_deleted_topic_takes_along_what_is_to_be_popped_again(rig: Any) -> None:
+    for topic in ("Orders", "%RETRY%g_Orders", "%RETRY%g+Orders", "%RETRY%g_Others"):
+        rig.topic(topic)
+        rig.store.add(topic, 0, 1)
+        rig.offsets.commit("g", topic, 0, 1)
+    assert rig.ask(215, {"topic": "Orders"}).code == 0
+    assert rig.topics.names() == ["%RETRY%g_Others"]
+    assert rig.store.queue_ids("%RETRY%g_Orders") == []
+    assert rig.offsets.topics_of("g") == {"%RETRY%g_Others"}
+
+
 @pytest.mark.parametrize("topic", ["", "SELF_TEST_TOPIC", "b49", "C49_REPLY_TOPIC", "../x"])
 def test_what_must_stay_is_not_deleted(rig: Any, topic: str) -> None:
     rig.topic("b49", 1)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from cometmq.broker.config_slices import IdentityConfig
+from cometmq.broker.pop.names import retry_topic_v1, retry_topic_v2
 from cometmq.broker.processors.admin.attributes import changed_attributes, parse_changes
 from cometmq.broker.processors.admin.common import (
     NOT_SET,
@@ -104,12 +105,24 @@ class TopicAdmin:
         topic = decode_fields(DeleteTopicHeader, command.ext).topic
         self._check_name(topic)
         refuse_on_slave(self._identity)
+        # With a topic goes what groups that popped it are to try again.
+        for retry_topic in self._pop_retry_topics(topic):
+            self._topics.remove(retry_topic)
+            self._store.delete_topic(retry_topic)
+            self._offsets.remove_topic(retry_topic)
         removed = self._topics.remove(topic)
         self._store.delete_topic(topic)
         self._offsets.remove_topic(topic)
         self._stats.forget_topic(topic)
         log.info("topic deleted topic=%s known=%s by=%s", topic, removed, connection.peer)
         return reply_when_saved(self._saved, command.reply())
+
+    def _pop_retry_topics(self, topic: str) -> list[str]:
+        groups = self._offsets.groups_of(topic)
+        names = [
+            make(group, topic) for group in groups for make in (retry_topic_v1, retry_topic_v2)
+        ]
+        return [name for name in names if self._topics.get(name) is not None]
 
     def all(self, connection: Connection, command: Command) -> Command:
         header = decode_fields(GetAllTopicConfigHeader, command.ext)
