@@ -80,7 +80,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="short rounds, for a first look")
     parser.add_argument("--clients", nargs="+", choices=tuple(MEASURES), default=tuple(MEASURES))
     arguments = parser.parse_args()
-    seconds, rounds, messages = (1.0, 1, 40_000) if arguments.quick else (4.0, 3, 160_000)
+    seconds, rounds, messages = (1.0, 1, 40_000) if arguments.quick else (2.0, 3, 120_000)
     found: dict[str, Figures] = {}
     with tempfile.TemporaryDirectory(prefix="cometmq-clients-") as scratch:
         for name in arguments.clients:

@@ -28,6 +28,7 @@ public final class JavaClient {
     private static final String LATENCY_TOPIC = "ClientConsumeLatency";
     private static final byte[] BODY = new byte[1024];
     private static final int WAIT_SECONDS_MAX = 60;
+    private static final int WARM_SECONDS = 8;
 
     private static String nameServer;
     private static double seconds;
@@ -228,7 +229,7 @@ public final class JavaClient {
 
     private static void best(String name, Work work) throws Exception {
         // Java's compiler needs its time before a figure means anything.
-        work.until(System.nanoTime() + (long) (2 * seconds * 1e9));
+        work.until(System.nanoTime() + TimeUnit.SECONDS.toNanos(WARM_SECONDS));
         double[] found = new double[] {0, 0};
         for (int round = 0; round < rounds; round++) {
             long cpu = cpuNanos();
