@@ -25,9 +25,9 @@ from cometmq.broker.pop.checkpoint import (
 )
 from cometmq.broker.pop.names import REVIVE_QUEUE_COUNT
 from cometmq.model.java_hash import java_hash
-from cometmq.model.properties import TAGS, WAIT, render_properties
+from cometmq.model.properties import TAGS, TIMER_DELIVER_MS, WAIT, render_properties
 from cometmq.model.record import BadRecord, Record, decode_record
-from cometmq.model.timer_properties import TIMER_DEQUEUE_MS, TIMER_OUT_MS
+from cometmq.model.timer_properties import TIMER_DEQUEUE_MS
 from cometmq.store.message_store import MessageStore
 from cometmq.store.put import NewMessage, Stored
 
@@ -115,8 +115,8 @@ class ReviveLog:
         self, tag: str, body: bytes, queue_id: int, more: Mapping[str, str] = _NOTHING
     ) -> NewMessage:
         now_ms = self._clock.wall_ms()
-        # By the time in it a RocketMQ broker that takes over sees how far the queue has come.
-        pairs = {TAGS: tag, WAIT: "false", TIMER_OUT_MS: str(now_ms), **more}
+        # RocketMQ looks for the time in each record, to see how far the queue has come.
+        pairs = {TAGS: tag, WAIT: "false", TIMER_DELIVER_MS: str(now_ms), **more}
         return NewMessage(
             topic=self.topic,
             queue_id=queue_id,
