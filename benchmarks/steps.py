@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from benchmarks.broker_send import BODY, TOPIC, Peer, pull_request, send_request, stored_message
+
 from cometmq.broker.send_properties import cluster_pair, prepare
 from cometmq.protocol.command import JSON
 from cometmq.protocol.fields import decode_fields
@@ -26,10 +27,10 @@ from cometmq.protocol.frame import FrameDecoder, encode, encode_bytes
 from cometmq.protocol.headers.pull import PullMessageHeader
 from cometmq.protocol.headers.send import SendMessageHeaderV2
 from cometmq.protocol.send_reply import SendReplies
+from cometmq.remoting.config import ConnectionLimits
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.remoting.endpoint import Endpoint
-from cometmq.remoting.config import ConnectionLimits
 from cometmq.standalone import Standalone
 from cometmq.store.encode import encode as encode_record
 from cometmq.store.encode import record_bytes

@@ -78,7 +78,7 @@ def test_ids_of_nothing_and_no_ids_say_what_is_wrong(
                 await consumer.query("no-such-topic", "k")
             for wrong in ({"key": ""}, {"key": "k", "count_max": 65}, {"key": "k", "begin_ms": 2}):
                 with pytest.raises(UsageError):
-                    await consumer.query(topic, **({"end_ms": 1} | wrong))  # type: ignore[arg-type]
+                    await consumer.query(topic, **({"end_ms": 1} | wrong))
 
     asyncio.run(main())
 
