@@ -8,6 +8,7 @@ on whatever machine this is.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,11 +16,13 @@ from pathlib import Path
 
 def main() -> None:
     here = Path(__file__)
+    # Some use parts of others by their full name.
+    environment = {**os.environ, "PYTHONPATH": str(here.parent.parent)}
     for script in sorted(here.parent.glob("*.py")):
         if script.name == here.name:
             continue
         print(f"\n== {script.stem}", flush=True)
-        subprocess.run([sys.executable, script], check=True)
+        subprocess.run([sys.executable, script], check=True, env=environment)
     print("\n== compare", flush=True)
     comparison = [sys.executable, "-m", "benchmarks.compare", *sys.argv[1:]]
     sys.exit(subprocess.run(comparison, cwd=here.parent.parent, check=False).returncode)
