@@ -63,7 +63,6 @@ MISSING: Mapping[str, tuple[Versions, str]] = {
         ),
         (NEW, _ACCESS),
     ),
-    "setConsumeMode": (NEW, "pop consumption"),
     "exportPopRecord": (NEW, "pop consumption"),
     "haStatus": (NEW, _REPLICATION),
     "resetMasterFlushOffset": (NEW, _REPLICATION),
