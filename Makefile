@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST_FLAGS ?=
 
-.PHONY: help setup demo test check format interop mqadmin compatibility bench lock clean
+.PHONY: help setup demo test check format interop chaos mqadmin compatibility bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -42,6 +42,8 @@ interop: setup ## software that is not ours with our servers, our client with th
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile -p no:cacheprovider tests/interop $(PYTEST_FLAGS)
 	COMETMQ_CLIENT_SERVERS=rocketmq-4.9.7 $(BIN)/python -m pytest -q -n 2 --dist loadfile -p no:cacheprovider \
 	  tests/integration/client $(PYTEST_FLAGS)
+
+chaos: setup ## two minutes of killing servers and consumers under load (`make test` has ten seconds of it)
 	COMETMQ_CHAOS_SECONDS=120 $(BIN)/python -m pytest -q -s -p no:cacheprovider \
 	  tests/integration/client/test_chaos.py $(PYTEST_FLAGS)
 
