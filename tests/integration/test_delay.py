@@ -19,7 +19,8 @@ from .raw_client import RawClient, eventually
 TOPIC = "Later"
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 LEVELS = {"messageDelayLevel": "1s 2s 1h"}
-LATE_MS_MAX = 100
+# The promise is 100 ms, and `benchmarks/timer.py` measures it; a busy machine that runs tests beside each other may stall.
+LATE_MS_MAX = 2_000
 
 
 def test_messages_come_on_time_and_as_they_were_sent() -> None:
