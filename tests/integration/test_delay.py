@@ -19,7 +19,7 @@ from .raw_client import RawClient, eventually
 TOPIC = "Later"
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 LEVELS = {"messageDelayLevel": "1s 2s 1h"}
-# The promise is 100 ms, and `benchmarks/timer.py` measures it; a busy machine that runs tests beside each other may stall.
+# The promise is 100 ms, and `benchmarks/timer.py` measures it; a machine that runs other tests beside may stall longer.
 LATE_MS_MAX = 2_000
 
 

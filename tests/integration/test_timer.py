@@ -22,7 +22,7 @@ from .raw_client import RawClient, eventually
 
 TOPIC = "Timed"
 TIMER = "rmq_sys_wheel_timer"
-# The promise is 100 ms, and `benchmarks/timer.py` measures it; a busy machine that runs tests beside each other may stall.
+# The promise is 100 ms, and `benchmarks/timer.py` measures it; a machine that runs other tests beside may stall longer.
 LATE_MS_MAX = 2_000
 DAYS_40 = 40 * 86_400
 
