@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from cometmq.base.errors import ConfigError
 from cometmq.base.settings import setting
 from cometmq.client.config import ClientConfig, check_bounds
+from cometmq.client.consume_timestamp import start_ms
 from cometmq.client.core.flow_limits import NO_LIMIT, FlowLimits
 from cometmq.client.core.rebalance import find_strategy
 from cometmq.client.trace_config import TraceConfig
@@ -191,14 +191,4 @@ class PushConsumerConfig:
 
     def timestamp_ms(self, now_ms: int) -> int:
         """The time that CONSUME_FROM_TIMESTAMP starts at. Raises ConfigError when it cannot be read."""
-        if not self.consume_timestamp:
-            return now_ms - 30 * 60 * 1000
-        text = self.consume_timestamp
-        try:
-            if len(text) != 14 or not text.isdecimal():
-                raise ValueError
-            return int(datetime.strptime(text, "%Y%m%d%H%M%S").astimezone().timestamp() * 1000)
-        except ValueError:
-            raise ConfigError(
-                f"consumeTimestamp must be a time like 20260131235959, not {text!r}"
-            ) from None
+        return start_ms(self.consume_timestamp, now_ms)

@@ -6,18 +6,17 @@ RocketMQ's ``pullThreadNums`` has no counterpart: every queue has its own task, 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from cometmq.base.errors import ConfigError
 from cometmq.base.settings import setting
 from cometmq.client.config import ClientConfig, check_bounds
+from cometmq.client.consume_timestamp import start_ms
 from cometmq.client.core.assigned_queues import CacheLimits
 from cometmq.client.core.rebalance import find_strategy
 from cometmq.model.allocation import Strategy
 from cometmq.model.consumption import ConsumeFromWhere, MessageModel
 
 MIB = 1024 * 1024
-HALF_AN_HOUR_MS = 30 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,14 +142,4 @@ class LitePullConfig:
 
     def timestamp_ms(self, now_ms: int) -> int:
         """The time that CONSUME_FROM_TIMESTAMP starts at. Raises ConfigError when it cannot be read."""
-        text = self.consume_timestamp
-        if not text:
-            return now_ms - HALF_AN_HOUR_MS
-        try:
-            if len(text) != 14 or not text.isdecimal():
-                raise ValueError
-            return int(datetime.strptime(text, "%Y%m%d%H%M%S").astimezone().timestamp() * 1000)
-        except ValueError:
-            raise ConfigError(
-                f"consumeTimestamp must be a time like 20260131235959, not {text!r}"
-            ) from None
+        return start_ms(self.consume_timestamp, now_ms)
