@@ -1,6 +1,6 @@
 # Everything a newcomer or a maintainer runs. No target needs a step before it: each builds what it stands on.
 SHELL := /bin/bash
-PYTHON ?= python3
+PYTHON ?= $(shell tools/choose_python.sh)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
