@@ -41,6 +41,7 @@ def test_examples_run_and_print_what_the_page_says(page: Path, tmp_path: Path) -
     # Settings that make waiting short: a reader has time, a test has not.
     settings = {"messageDelayLevel": "1s " * 18, "transactionCheckInterval": "1000"}
     settings["traceTopicEnable"] = "true"
+    settings["filterFunctionDirectory"] = str(tmp_path / "functions")
     with cluster(settings=settings) as servers:
         command = [sys.executable, "-W", "error", "-c", _RUNNER, page.name]
         printed = _run(command, tmp_path, program.replace(ADDRESS, servers.name_servers))

@@ -1,6 +1,12 @@
 """The client library: values and settings here, what works in ``cometmq.client.aio`` and ``cometmq.client.sync``."""
 
-from cometmq.base.errors import CometError, ConfigError, RemotingError, UsageError
+from cometmq.base.errors import (
+    CometError,
+    ConfigError,
+    RemotingError,
+    TooManyInFlight,
+    UsageError,
+)
 from cometmq.client.config import ClientConfig, Credentials
 from cometmq.client.consumer_config import PushConsumerConfig
 from cometmq.client.core.outcome import Outcome
@@ -25,7 +31,7 @@ from cometmq.client.trace_config import TraceConfig
 from cometmq.model.message import Message
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.received_message import ReceivedMessage
-from cometmq.model.subscription import Sql
+from cometmq.model.subscription import FilterFunction, Sql
 from cometmq.protocol.reply_errors import BrokerReplyError
 from cometmq.remoting.tls import TlsConfig
 
@@ -39,6 +45,7 @@ __all__ = [
     "CometError",
     "ConfigError",
     "Credentials",
+    "FilterFunction",
     "GroupInUse",
     "LitePullConfig",
     "Message",
@@ -58,6 +65,7 @@ __all__ = [
     "SendStatus",
     "Sql",
     "TlsConfig",
+    "TooManyInFlight",
     "TraceConfig",
     "UsageError",
     "client_code",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -15,6 +17,8 @@ SQL92 = "SQL92"
 PYTHON = "PYTHON"
 """Ours: the expression is the name of a filter function that the broker's operator provides."""
 ALL = "*"
+
+_FUNCTION_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,126}")
 
 
 class SubscriptionData(msgspec.Struct, kw_only=True, rename="camel"):
@@ -44,11 +48,33 @@ class Sql:
     text: str
 
 
-def subscription_of(topic: str, expression: str | Sql, *, version: int = 0) -> SubscriptionData:
-    """What a user's expression asks for: tags, or a condition. Raises UsageError when it holds nothing."""
+@dataclass(frozen=True, slots=True)
+class FilterFunction:
+    """A function that the broker's operator provides, by its name: ``FilterFunction("vip")``. Ours, not RocketMQ's."""
+
+    name: str
+
+
+Expression = str | Sql | FilterFunction
+"""``*`` for everything, tags joined by ``||``, a condition, or a function beside the broker."""
+
+
+def subscription_of(topic: str, expression: Expression, *, version: int = 0) -> SubscriptionData:
+    """What a user's expression asks for. Raises UsageError when it holds nothing, or what is no function's name."""
     if isinstance(expression, Sql):
         return build_subscription(topic, expression.text, SQL92, version=version)
+    if isinstance(expression, FilterFunction):
+        if not is_function_name(expression.name):
+            raise UsageError(
+                f"expected the name of a filter function, a word like vip_orders, got {expression.name[:100]!r}"
+            )
+        return build_subscription(topic, expression.name, PYTHON, version=version)
     return build_subscription(topic, expression, version=version)
+
+
+def is_function_name(name: str) -> bool:
+    """A name of a file without its ending, never a path: ASCII letters, digits and underscores, no digit first."""
+    return _FUNCTION_NAME.fullmatch(name) is not None
 
 
 def is_tag_type(expression_type: str | None) -> bool:

@@ -13,7 +13,6 @@ import asyncio
 import contextlib
 import logging
 import math
-import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -35,6 +34,7 @@ from cometmq.broker.filter_functions.protocol import (
     answer_of,
     frame,
 )
+from cometmq.model.subscription import is_function_name
 
 log = logging.getLogger("cometmq.broker")
 
@@ -44,7 +44,6 @@ WAITING_MAX: Final = 1000
 LOG_SECONDS: Final = 10.0
 """Faults of one function are logged this often; all are counted."""
 ALARM_FACTOR: Final = 3
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,126}")
 
 
 class FunctionUnusable(CometError):
@@ -87,7 +86,7 @@ class FilterFunctions:
 
     def fault_of(self, name: str) -> str | None:
         """Why there can be no function of that name; None when its file is there."""
-        if not _NAME.fullmatch(name):
+        if not is_function_name(name):
             return f"expected the name of a filter function, found {name[:100]!r}"
         if not (Path(self._config.function_directory) / f"{name}.py").is_file():
             return f"there is no filter function {name}"

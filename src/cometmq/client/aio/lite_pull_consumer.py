@@ -104,7 +104,7 @@ class LitePullConsumer(Queries):
         """Take a share of a topic's queues; again with another expression to change it.
 
         Args:
-            expression: ``*``, tags joined by ``||``, or a condition: ``Sql("a > 5")``.
+            expression: ``*``, tags joined by ``||``, ``Sql("a > 5")`` or ``FilterFunction("vip")``.
 
         Raises:
             UsageError: queues are assigned by hand, or an expression that no broker would take.

@@ -14,6 +14,7 @@ from cometmq.base.ports import Clock
 from cometmq.base.system import SystemClock
 from cometmq.client.aio.instance import ClientInstance
 from cometmq.client.aio.queries import Queries
+from cometmq.client.aio.recall import recall
 from cometmq.client.aio.request_reply import wait_for_reply
 from cometmq.client.aio.running_producer import RunningProducer
 from cometmq.client.aio.send_hooks import SendHook
@@ -322,6 +323,28 @@ class Producer(Queries):
             return await wait_for_reply(future, left, message.topic, seconds)
         finally:
             running.requests.forget(correlation_id)
+
+    async def recall(
+        self, topic: str, recall_handle: str | None, *, timeout: float | None = None
+    ) -> str:
+        """Take back a message that has a time of delivery and is not yet due.
+
+        Args:
+            recall_handle: ``SendResult.recall_handle`` of its send, at any producer.
+            timeout: seconds for the whole call.
+
+        Returns:
+            The id of the message. It will not be delivered, unless its delivery had begun.
+
+        Raises:
+            UsageError: the handle is none, or of another topic.
+            IllegalOperation: the time has passed, says the broker; the message is delivered.
+            NoPermission: the broker allows no recalls (RocketMQ 5 unless ``recallMessageEnable=true``).
+            CometError: not confirmed; a recall may be repeated.
+        """
+        running = self._run()
+        seconds = self._send_seconds if timeout is None else timeout
+        return await recall(running.instance, self.group, topic, recall_handle, seconds)
 
     def _for_queries(self) -> ClientInstance:
         return self._run().instance

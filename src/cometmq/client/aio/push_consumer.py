@@ -39,7 +39,7 @@ from cometmq.model.message_queue import MessageQueue
 from cometmq.model.names import RETRY_PREFIX, check_group, check_topic, retry_topic
 from cometmq.model.properties import RETRY_TOPIC
 from cometmq.model.received_message import ReceivedMessage
-from cometmq.model.subscription import Sql, SubscriptionData, is_tag_type, subscription_of
+from cometmq.model.subscription import Expression, SubscriptionData, is_tag_type, subscription_of
 from cometmq.protocol.bodies.heartbeat import CheckClientConfigBody
 from cometmq.protocol.bodies.running import (
     ConsumeDirectlyResult,
@@ -103,7 +103,7 @@ class PushConsumer(Queries):
             is_orderly=orderly,
             hooks=self.hooks,
         )
-        self._wishes: dict[str, str | Sql] = {}
+        self._wishes: dict[str, Expression] = {}
         self._subscriptions: dict[str, SubscriptionData] = {}
         self._is_running = asyncio.Event()
         self._is_running.set()
@@ -126,8 +126,9 @@ class PushConsumer(Queries):
     ) -> None:
         await self.close()
 
-    def subscribe(self, topic: str, expression: str | Sql = "*") -> None:
-        """Want messages of a topic: all, those with tags like ``a || b``, or those that meet a condition ``Sql(...)``.
+    def subscribe(self, topic: str, expression: Expression = "*") -> None:
+        """Want messages of a topic: all, those with tags like ``a || b``, those that meet a condition ``Sql(...)``, or
+        those that a ``FilterFunction(...)`` of the broker wants.
 
         Again with another expression replaces the first. While running it takes effect within moments.
 
@@ -333,7 +334,7 @@ class PushConsumer(Queries):
         await local.load()
         return local
 
-    def _subscribe_now(self, instance: ClientInstance, topic: str, expression: str | Sql) -> None:
+    def _subscribe_now(self, instance: ClientInstance, topic: str, expression: Expression) -> None:
         wire_topic = instance.wrap_topic(topic)
         before = self._subscriptions.get(wire_topic)
         version = instance.clock.wall_ms()

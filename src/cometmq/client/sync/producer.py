@@ -223,6 +223,24 @@ class Producer(Queries):
             self._aio.request, message, queue=queue, selector=selector, timeout=timeout
         )
 
+    def recall(self, topic: str, recall_handle: str | None, *, timeout: float | None = None) -> str:
+        """Take back a message that has a time of delivery and is not yet due.
+
+        Args:
+            recall_handle: ``SendResult.recall_handle`` of its send, at any producer.
+            timeout: seconds for the whole call.
+
+        Returns:
+            The id of the message. It will not be delivered, unless its delivery had begun.
+
+        Raises:
+            UsageError: the handle is none, or of another topic.
+            IllegalOperation: the time has passed, says the broker; the message is delivered.
+            NoPermission: the broker allows no recalls (RocketMQ 5 unless ``recallMessageEnable=true``).
+            CometError: not confirmed; a recall may be repeated.
+        """
+        return self._run(self._aio.recall, topic, recall_handle, timeout=timeout)
+
     def _count_in(self, body_bytes: int) -> None:
         config = self._config
         with self._soon_lock:

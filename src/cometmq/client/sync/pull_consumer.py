@@ -95,7 +95,7 @@ class PullConsumer(Queries):
         """Up to ``count_max`` messages from ``offset`` on.
 
         Args:
-            expression: ``*``, tags joined by ``||``, or a condition: ``Sql("a > 5")``.
+            expression: ``*``, tags joined by ``||``, ``Sql("a > 5")`` or ``FilterFunction("vip")``.
             wait_seconds: when nothing is there, let the broker hold the call so long for a first message.
 
         Raises:

@@ -20,7 +20,7 @@ from cometmq.client.core.outcome import Outcome
 from cometmq.client.sync.client import Queries, check_is_plain
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.received_message import ReceivedMessage
-from cometmq.model.subscription import Sql
+from cometmq.model.subscription import Expression
 
 Listener = Callable[[ReceivedMessage], Outcome | None]
 BatchListener = Callable[[list[ReceivedMessage]], Outcome | None]
@@ -82,8 +82,9 @@ class PushConsumer(Queries):
     ) -> None:
         self.close()
 
-    def subscribe(self, topic: str, expression: str | Sql = "*") -> None:
-        """Want messages of a topic: all, those with tags like ``a || b``, or those that meet a condition ``Sql(...)``.
+    def subscribe(self, topic: str, expression: Expression = "*") -> None:
+        """Want messages of a topic: all, those with tags like ``a || b``, those that meet a condition ``Sql(...)``, or
+        those that a ``FilterFunction(...)`` of the broker wants.
 
         Again with another expression replaces the first. While running it takes effect within moments.
 

@@ -6,7 +6,7 @@ import pytest
 
 from cometmq.base.errors import UsageError
 from cometmq.client.core.expression import subscription_to
-from cometmq.model.subscription import Sql
+from cometmq.model.subscription import FilterFunction, Sql
 
 
 def test_a_text_means_tags() -> None:
@@ -19,6 +19,17 @@ def test_a_text_means_tags() -> None:
 def test_a_condition_goes_as_sql() -> None:
     wish = subscription_to("T", Sql("a > 5"))
     assert (wish.sub_string, wish.expression_type, wish.tags_set) == ("a > 5", "SQL92", [])
+
+
+def test_a_function_goes_by_its_name() -> None:
+    wish = subscription_to("T", FilterFunction("vip_orders"))
+    assert (wish.sub_string, wish.expression_type, wish.tags_set) == ("vip_orders", "PYTHON", [])
+
+
+@pytest.mark.parametrize("name", ["", "../vip", "vip.py", "1vip", "v" * 128])
+def test_a_function_is_a_word_and_no_path(name: str) -> None:
+    with pytest.raises(UsageError, match="name of a filter function"):
+        subscription_to("T", FilterFunction(name))
 
 
 def test_what_no_broker_could_use_is_refused_here() -> None:
