@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from cometmq.base.errors import CometError
+from cometmq.broker.config import BrokerConfig
 from cometmq.broker.config_slices import IdentityConfig, RegistrationConfig
 from cometmq.broker.live_config import LiveConfig
 from cometmq.model.flags import READ_WRITE
@@ -64,6 +65,8 @@ class Registration:
             for name_server in dict.fromkeys(name_servers)
         ]
         self._tasks: list[asyncio.Task[None]] = []
+        self._permission = live.current.topics.permission
+        live.on_change(self._config_changed)
 
     async def start(self) -> None:
         """Begin to register; returns when every name server has answered or after a second."""
@@ -91,6 +94,15 @@ class Registration:
     async def _settled(self, seconds: float) -> None:
         if self._links:
             await asyncio.wait([link.attempted() for link in self._links], timeout=seconds)
+
+    def _config_changed(self, config: BrokerConfig) -> None:
+        """What the broker as a whole allows is told in each topic, and name servers look at topics of a new version."""
+        if config.topics.permission == self._permission:
+            return
+        self._permission = config.topics.permission
+        self._topics.renew_version()
+        for link in self._links:
+            link.changed(self._topics.names())
 
     def _identity(self) -> IdentityConfig:
         return self._live.current.identity

@@ -83,8 +83,9 @@ class Announcing:
         self.topics = TopicTable("/config", files, clock)
         self.topics.load()
         self.topics.put(TopicConfig(topic_name="Old"))
+        self.live = LiveConfig(config, clock=clock, files=files)
         self.registration = Registration(
-            live=LiveConfig(config, clock=clock, files=files),
+            live=self.live,
             topics=self.topics,
             client=cast(RemotingClient, ClientStub(self.servers)),
             name_servers=self.servers,
@@ -218,6 +219,29 @@ def test_a_broker_that_does_not_take_writes_tells_so_in_every_topic() -> None:
         kept = announcing.topics.get("Old")
         assert kept is not None
         assert kept.perm == 6
+        await announcing.registration.stop()
+
+    run(scenario())
+
+
+def test_a_broker_that_stops_taking_writes_tells_all_topics_in_a_new_version() -> None:
+    async def scenario() -> None:
+        announcing = Announcing()
+        await announcing.registration.start()
+        await announcing.add("New")
+        version = announcing.topics.version
+        announcing.live.update({"brokerPermission": "4"})
+        await announcing.registration.announce([])
+        body = decode_register_body(
+            bytes(announcing.first.requests[-1].body), compressed=False, version=409
+        )
+        perms = {name: topic.perm for name, topic in body.topics.topic_config_table.items()}
+        assert perms == {"Old": 4, "New": 4}
+        assert body.topics.data_version == announcing.topics.version != version
+        count = len(announcing.first.requests)
+        announcing.live.update({"maxMessageSize": "1000000"})
+        await asyncio.sleep(0)
+        assert len(announcing.first.requests) == count, "nothing that name servers care for"
         await announcing.registration.stop()
 
     run(scenario())

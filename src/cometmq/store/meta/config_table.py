@@ -99,6 +99,10 @@ class ConfigTable(Generic[T]):
         self._changed()
         self.version = version
 
+    def renew_version(self) -> None:
+        """The entries are what they were, but whoever compares versions is to look at them again."""
+        self._changed()
+
     def save_if_changed(self) -> None:
         """Write the file if the table has changed since the last time. Raises DiskFull, and then stays changed."""
         if (write := self.unsaved()) is not None:
