@@ -72,7 +72,7 @@ class FlowControl:
                 )
             if self._lag_ms > config.send_wait_ms_max:
                 return self._waited()
-        elif code == RequestCode.PULL_MESSAGE:
+        elif code in (RequestCode.PULL_MESSAGE, RequestCode.BULK_PULL):
             if self._lag_ms > config.pull_wait_ms_max:
                 return self._waited()
         elif code == RequestCode.LITE_PULL_MESSAGE:

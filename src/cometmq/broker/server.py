@@ -28,6 +28,7 @@ from cometmq.broker.long_polling import LongPolling
 from cometmq.broker.pop.service import PopService
 from cometmq.broker.pop.waiting import PopWaiting
 from cometmq.broker.processors.admin.all import register_admin
+from cometmq.broker.processors.bulk_pull import BulkPullProcessor
 from cometmq.broker.processors.clients import ClientProcessor
 from cometmq.broker.processors.locks import LockProcessor
 from cometmq.broker.processors.offsets import OffsetProcessor
@@ -308,6 +309,10 @@ class Broker:
         self.timed.start()
         stack.push_async_callback(self.timed.stop)
         pulls.register(self.dispatcher)
+        bulk_pulls = BulkPullProcessor(
+            live=self.live, pulls=pulls, store=self.store, stats=self.stats
+        )
+        bulk_pulls.register(self.dispatcher)
         self.pops = PopService(
             live=self.live,
             store=self.store,

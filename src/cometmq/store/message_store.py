@@ -20,6 +20,7 @@ from cometmq.base.errors import CometError, DiskFull, StoreClosed, StoreError
 from cometmq.base.ports import Clock, Files, Lock
 from cometmq.model.record import Record
 from cometmq.store.appender import Appender, Arrival
+from cometmq.store.bulk_reader import BulkLimits, BulkReader, BulkResult
 from cometmq.store.checkpoint import Checkpoint
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.config import StoreConfig
@@ -77,6 +78,7 @@ class MessageStore:
         self._reader = Reader(
             self._log, self._queues, self._index, config.read, files.memory_bytes()
         )
+        self._bulk_reader = BulkReader(self._log, self._queues)
         self._log_flusher = LogFlusher(
             self._log, self.watermarks, config.flush, clock, self._on_flush_failure
         )
@@ -223,6 +225,20 @@ class MessageStore:
         return self._reader.get(
             topic, queue_id, offset, max_count, max_bytes, tags, record, scan_max
         )
+
+    def get_bulk(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        end_offset: int,
+        limits: BulkLimits,
+        *,
+        tags: TagFilter | None = None,
+        record: RecordFilter | None = None,
+    ) -> BulkResult:
+        """The same for a reader of a whole range, up to its end and within its own limits, with sizes."""
+        return self._bulk_reader.get(topic, queue_id, offset, end_offset, limits, tags, record)
 
     def min_offset(self, topic: str, queue_id: int) -> int:
         """The first offset whose record is still there; 0 for an unknown queue."""

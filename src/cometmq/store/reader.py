@@ -67,14 +67,8 @@ class Reader:
         open_files = self._queues.open_files
         max_offset = queue.next_offset
         min_offset = queue.min_offset(self._log.start, open_files)
-        if max_offset == 0:
-            return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, min_offset, max_offset)
-        if offset < min_offset:
-            return GetResult(GetStatus.OFFSET_TOO_SMALL, min_offset, min_offset, max_offset)
-        if offset == max_offset:
-            return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, offset, min_offset, max_offset)
-        if offset > max_offset:
-            return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, max_offset, min_offset, max_offset)
+        if offset < min_offset or offset >= max_offset:
+            return outside(offset, min_offset, max_offset)
         scan_count = min(max(SCAN_BYTES_MIN // ENTRY_BYTES, max_count), scan_max)
         if tags is None and record is None:
             # Every entry will do, so no more of them are read than can be returned.
@@ -82,7 +76,7 @@ class Reader:
             scan_count = min(max_count, max(config.memory_count_max, config.disk_count_max))
         data = queue.read(offset, max(scan_count, 1), open_files)
         if not data:
-            return self._found_null(queue, offset, min_offset)
+            return found_null(self._queues, queue, offset, min_offset)
         if tags is None and record is None:
             found = self._collect_plain(data, offset, max_count, max_bytes, min_offset, max_offset)
             if found is not None:
@@ -206,12 +200,6 @@ class Reader:
             log_end - physical_offset > self._cached_bytes,
         )
 
-    def _found_null(self, queue: ConsumeQueue, offset: int, min_offset: int) -> GetResult:
-        """Entries below the maximum that no file holds: go on at the next file."""
-        per_file = self._queues.file_bytes // ENTRY_BYTES
-        following = (offset // per_file + 1) * per_file
-        return GetResult(GetStatus.OFFSET_FOUND_NULL, following, min_offset, queue.next_offset)
-
     def min_offset(self, topic: str, queue_id: int) -> int:
         queue = self._queues.get(topic, queue_id)
         return queue.min_offset(self._log.start, self._queues.open_files) if queue else 0
@@ -271,6 +259,26 @@ class Reader:
     def _time_of(self, queue: ConsumeQueue, queue_offset: int) -> int:
         entry = queue.entry(queue_offset, self._queues.open_files)
         return self._log.store_timestamp(entry[0]) if entry is not None else -1
+
+
+def outside(offset: int, min_offset: int, max_offset: int) -> GetResult:
+    """The answer to an offset that the queue does not hold, which one has made sure of."""
+    if max_offset == 0:
+        return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, min_offset, max_offset)
+    if offset < min_offset:
+        return GetResult(GetStatus.OFFSET_TOO_SMALL, min_offset, min_offset, max_offset)
+    if offset == max_offset:
+        return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, offset, min_offset, max_offset)
+    return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, max_offset, min_offset, max_offset)
+
+
+def found_null(
+    queues: ConsumeQueues, queue: ConsumeQueue, offset: int, min_offset: int
+) -> GetResult:
+    """Entries below the maximum that no file holds: go on at the next file."""
+    per_file = queues.file_bytes // ENTRY_BYTES
+    following = (offset // per_file + 1) * per_file
+    return GetResult(GetStatus.OFFSET_FOUND_NULL, following, min_offset, queue.next_offset)
 
 
 def _carries(found: memoryview, topic: str, key: str, begin_ms: int, end_ms: int) -> bool:

@@ -98,7 +98,7 @@ class PullProcessor:
         self, connection: Connection, command: Command
     ) -> Command | Awaitable[Command | None] | None:
         header = decode_fields(PullMessageHeader, command.ext)
-        group, wanted = self._admit(connection, header)
+        group, wanted = self.admit(connection, header)
         if wanted.function is not None:
             self._commit(header)
             return self._pull_by_function(connection, command, header, group, wanted)
@@ -138,7 +138,7 @@ class PullProcessor:
         """Whether a pull that found nothing new was parked."""
         return bool(
             header.sys_flag & _SUSPEND
-            and _code(found, header) == ResponseCode.PULL_NOT_FOUND
+            and code_of(found.status, header.queue_offset) == ResponseCode.PULL_NOT_FOUND
             # Data is missing in the middle of the queue: no append will ever wake that one.
             and found.status is not GetStatus.OFFSET_FOUND_NULL
             and self._park(connection, command, header, wanted)
@@ -149,7 +149,7 @@ class PullProcessor:
         connection, command = parked.connection, parked.command
         try:
             header = decode_fields(PullMessageHeader, command.ext)
-            group, wanted = self._admit(connection, header)
+            group, wanted = self.admit(connection, header)
             if wanted.function is not None:
                 connection.run_handler(
                     self._rerun_by_function(connection, command, header, group, wanted)
@@ -175,7 +175,7 @@ class PullProcessor:
             reply = command.reply(refusal.code, refusal.remark, ext=refusal.ext)
         connection.send(reply)
 
-    def _admit(
+    def admit(
         self, connection: Connection, header: PullMessageHeader
     ) -> tuple[SubscriptionGroupConfig, MessageFilter]:
         """The checks of a pull in RocketMQ's order, and what it wants. Raises Refused."""
@@ -299,7 +299,7 @@ class PullProcessor:
             )
         parts: list[Body] | None = list(found.parts) if found.parts else None
         return Command(
-            int(_code(found, header)),
+            int(code_of(found.status, header.queue_offset)),
             {
                 "suggestWhichBrokerId": str(suggested),
                 "nextBeginOffset": str(found.next_offset),
@@ -335,9 +335,10 @@ class PullProcessor:
         self.long_polling.capacity = config.polling.parked_max
 
 
-def _code(found: GetResult, header: PullMessageHeader) -> ResponseCode:
-    code = _CODES.get(found.status)
+def code_of(status: GetStatus, offset: int) -> ResponseCode:
+    """What a pull from ``offset`` is answered with."""
+    code = _CODES.get(status)
     if code is not None:
         return code
     # An empty or unknown queue: fine for a reader at its start, a wrong offset for any other.
-    return ResponseCode.PULL_OFFSET_MOVED if header.queue_offset else ResponseCode.PULL_NOT_FOUND
+    return ResponseCode.PULL_OFFSET_MOVED if offset else ResponseCode.PULL_NOT_FOUND

@@ -1,4 +1,4 @@
-"""Pulling: 11 and 361."""
+"""Pulling: 11, 361, and 29001 which is our own."""
 
 from __future__ import annotations
 
@@ -42,3 +42,36 @@ class PullForbiddenReply(Header):
     """With code 16 of RocketMQ 5. 1 broker, 2 group, 3 topic, 4 broadcast, 5 subscription."""
 
     forbidden_type: Int32 | None = None
+
+
+class BulkPullHeader(Header):
+    """A pull of megabytes for readers of whole ranges; it never waits, and commits nothing.
+
+    ``end_offset`` is where the range ends: nothing at or behind it is looked at. The broker lowers ``max_bytes`` and
+    ``max_count`` to its own limits. The subscription always comes along: a tag expression, or SQL92.
+    """
+
+    consumer_group: str
+    topic: str
+    queue_id: Int32
+    offset: Int64
+    max_bytes: Int32
+    max_count: Int32
+    end_offset: Int64 | None = None
+    subscription: str = "*"
+    expression_type: str | None = None
+
+
+class BulkPullReply(Header):
+    """With codes 0, 19, 20 and 21, which mean what they mean in answer to a pull.
+
+    The body of 0 is ``count`` stored records one behind the other, and behind them the size of each as four bytes, big
+    end first: ``sizes`` are the last ``4 * count`` bytes. Records were kept by the hash of their tag; whoever wants
+    one tag only looks at the tag itself.
+    """
+
+    next_begin_offset: Int64
+    min_offset: Int64
+    max_offset: Int64
+    count: Int32
+    suggest_which_broker_id: Int64 = 0

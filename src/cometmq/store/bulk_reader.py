@@ -1,0 +1,167 @@
+"""Reading megabytes of one queue in one go, for readers of whole ranges.
+
+As in ``reader``, what is found are views of the mapped log; the sizes of the records come along. One read is bounded by
+bytes, records and entries looked at, so that the owner of the store is soon free for somebody else.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from bisect import bisect_right
+from itertools import accumulate
+from typing import Final
+
+import msgspec
+
+from cometmq.store.commit_log import CommitLog
+from cometmq.store.consume_queue import ENTRY, ENTRY_BYTES
+from cometmq.store.consume_queues import ConsumeQueues
+from cometmq.store.get import GetResult, GetStatus
+from cometmq.store.reader import TAG_HASH_MIN, RecordFilter, TagFilter, found_null, outside
+
+# An entry is five words of four bytes: two of the offset, the size, two of the tag's hash.
+_ENTRY_WORDS: Final = 5
+_SIZE_WORD: Final = 2
+
+
+class BulkLimits(msgspec.Struct, frozen=True):
+    """The first record is always given, however large; from the second on the limits count."""
+
+    max_bytes: int
+    max_count: int
+    scan_max: int
+
+
+class BulkResult(GetResult):
+    """``sizes`` is the size of each record as four bytes, big end first."""
+
+    sizes: bytes = b""
+
+
+class BulkReader:
+    def __init__(self, log: CommitLog, queues: ConsumeQueues) -> None:
+        self._log = log
+        self._queues = queues
+
+    def get(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        end_offset: int,
+        limits: BulkLimits,
+        tags: TagFilter | None,
+        record: RecordFilter | None,
+    ) -> BulkResult:
+        queue = self._queues.get(topic, queue_id)
+        if queue is None:
+            return BulkResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
+        open_files = self._queues.open_files
+        max_offset = queue.next_offset
+        min_offset = queue.min_offset(self._log.start, open_files)
+        if offset < min_offset or offset >= max_offset:
+            return _without_records(outside(offset, min_offset, max_offset))
+        is_plain = tags is None and record is None
+        scan_count = limits.max_count if is_plain else limits.scan_max
+        data = queue.read(offset, min(scan_count, end_offset - offset), open_files)
+        if not data:
+            return _without_records(found_null(self._queues, queue, offset, min_offset))
+        result = self._adjacent(data, limits.max_bytes) if is_plain else None
+        if result is None:
+            result = self._collect(data, limits, tags, record)
+        result.next_offset += offset
+        result.min_offset = min_offset
+        result.max_offset = max_offset
+        return result
+
+    def _adjacent(self, data: bytes, max_bytes: int) -> BulkResult | None:
+        """Everything is wanted and lies in one piece: no entry is looked at by itself. None when it is not so."""
+        words = array("i", data)
+        if sys.byteorder == "little":
+            words.byteswap()
+        sizes = words[_SIZE_WORD::_ENTRY_WORDS]
+        ends = list(accumulate(sizes))
+        count = max(bisect_right(ends, max_bytes), 1)
+        first = ENTRY.unpack_from(data)[0]
+        last = ENTRY.unpack_from(data, (count - 1) * ENTRY_BYTES)[0]
+        total = ends[count - 1]
+        if last + sizes[count - 1] - first != total or first < self._log.start:
+            return None
+        whole = self._log.view(first, total)
+        if whole is None:
+            return None
+        del sizes[count:]
+        if sys.byteorder == "little":
+            sizes.byteswap()
+        return BulkResult(
+            GetStatus.FOUND, count, 0, 0, [whole], count, total, sizes=sizes.tobytes()
+        )
+
+    def _collect(
+        self,
+        data: bytes,
+        limits: BulkLimits,
+        tags: TagFilter | None,
+        record: RecordFilter | None,
+    ) -> BulkResult:
+        log = self._log
+        view = log.view
+        log_start = log.start
+        log_end = log.end
+        parts: list[memoryview] = []
+        sizes = array("i")
+        status = GetStatus.NO_MATCHED_MESSAGE
+        max_bytes, max_count = limits.max_bytes, limits.max_count
+        part_start = part_end = skip_below = -1
+        total = examined = 0
+        for physical_offset, size_bytes, tags_code in ENTRY.iter_unpack(data):
+            if sizes and (total + size_bytes > max_bytes or len(sizes) >= max_count):
+                break
+            examined += 1
+            if physical_offset < skip_below:
+                continue
+            # A code below all hashes is an address in RocketMQ's extended queue; the reader will look at the tag.
+            if tags is not None and tags_code >= TAG_HASH_MIN and not tags(tags_code):
+                continue
+            if physical_offset < log_start or physical_offset + size_bytes > log_end:
+                if not sizes:
+                    status = GetStatus.MESSAGE_WAS_REMOVING
+                # Its file is gone, and so is every other record of that file.
+                skip_below = log.next_file_start(physical_offset)
+                continue
+            found = view(physical_offset, size_bytes)
+            if found is None or (record is not None and not record(found)):
+                continue
+            if physical_offset != part_end:
+                if part_end >= 0:
+                    _add(parts, view(part_start, part_end - part_start))
+                part_start = physical_offset
+            part_end = physical_offset + size_bytes
+            total += size_bytes
+            sizes.append(size_bytes)
+        if part_end >= 0:
+            _add(parts, view(part_start, part_end - part_start))
+        count = len(sizes)
+        if sys.byteorder == "little":
+            sizes.byteswap()
+        return BulkResult(
+            GetStatus.FOUND if count else status,
+            examined,
+            0,
+            0,
+            parts,
+            count,
+            total,
+            sizes=sizes.tobytes(),
+        )
+
+
+def _without_records(result: GetResult) -> BulkResult:
+    return BulkResult(result.status, result.next_offset, result.min_offset, result.max_offset)
+
+
+def _add(parts: list[memoryview], part: memoryview | None) -> None:
+    # Each record of the part was there a moment ago, and only this thread takes log files away.
+    assert part is not None
+    parts.append(part)
