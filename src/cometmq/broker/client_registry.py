@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from cometmq.base.ports import Clock
+from cometmq.broker.subscription_mismatch import Mismatch, find_mismatches, wish_keys
 from cometmq.model.subscription import SubscriptionData
 from cometmq.remoting.connection import Connection
 
@@ -21,7 +22,7 @@ GROUPS_PER_CONNECTION_MAX: Final = 4096
 class Client:
     """One connection's membership in one group."""
 
-    __slots__ = ("client_id", "connection", "language", "seen_at", "seen_ms", "version")
+    __slots__ = ("client_id", "connection", "language", "seen_at", "seen_ms", "version", "wishes")
 
     def __init__(self, connection: Connection, client_id: str, language: str, version: int) -> None:
         self.connection = connection
@@ -32,6 +33,8 @@ class Client:
         """Monotonic time of the last heartbeat, by which it expires."""
         self.seen_ms = 0
         """The same as wall time, for people."""
+        self.wishes: tuple[SubscriptionData, ...] = ()
+        """What it subscribes to itself, as a consumer."""
 
     def __repr__(self) -> str:
         return f"<Client {self.client_id} at {self.connection.peer}>"
@@ -41,6 +44,7 @@ class ConsumerGroup:
     """The online part of a consumer group."""
 
     __slots__ = (
+        "_mismatches",
         "clients",
         "consume_from_where",
         "consume_type",
@@ -56,6 +60,17 @@ class ConsumerGroup:
         self.consume_from_where = ""
         self.subscriptions: dict[str, SubscriptionData] = {}
         self.clients: dict[Connection, Client] = {}
+        self._mismatches: dict[str, Mismatch] | None = {}
+
+    @property
+    def mismatches(self) -> Mapping[str, Mismatch]:
+        """The topics that its members want different messages of."""
+        if self._mismatches is None:
+            # A client that reconnects counts by its newest connection.
+            self._mismatches = find_mismatches(
+                {client.client_id: client.wishes for client in self.clients.values()}
+            )
+        return self._mismatches
 
     def client_ids(self) -> list[str]:
         """Each id once: a client that reconnects must not count twice when queues are shared out."""
@@ -85,6 +100,16 @@ class ConsumerGroup:
             changed = True
             del self.subscriptions[topic]
         return changed
+
+    def member_wishes(self, client: Client, wishes: tuple[SubscriptionData, ...]) -> None:
+        """Note what one member subscribes to."""
+        if wish_keys(wishes) != wish_keys(client.wishes):
+            self._mismatches = None
+        client.wishes = wishes
+
+    def members_changed(self) -> None:
+        """Somebody came or left."""
+        self._mismatches = None
 
     def __repr__(self) -> str:
         return f"<ConsumerGroup {self.name} {len(self.clients)} clients>"
@@ -156,9 +181,13 @@ class ClientRegistry:
         entry.consume_type = consume_type
         entry.message_model = message_model
         entry.consume_from_where = consume_from_where
+        wishes = tuple(subscriptions)
         is_new = self._touch(entry.clients, connection, client_id, language, version)
+        if is_new:
+            entry.members_changed()
+        entry.member_wishes(entry.clients[connection], wishes)
         self._membership(connection)[1].add(group)
-        topics_changed = entry.subscribe(subscriptions)
+        topics_changed = entry.subscribe(wishes)
         return is_new or topics_changed
 
     def unregister_producer(self, group: str, connection: Connection) -> None:
@@ -175,8 +204,10 @@ class ClientRegistry:
         """True when the connection was a member, so that those who stay must rebalance."""
         entry = self._consumers.get(group)
         left = entry is not None and entry.clients.pop(connection, None) is not None
-        if entry is not None and not entry.clients:
-            del self._consumers[group]
+        if entry is not None:
+            entry.members_changed()
+            if not entry.clients:
+                del self._consumers[group]
         self._leave(connection, 1, group)
         return left
 

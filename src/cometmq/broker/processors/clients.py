@@ -11,6 +11,7 @@ from cometmq.broker.consumer_notifier import ConsumerNotifier
 from cometmq.broker.filter_functions.pool import FilterFunctions
 from cometmq.broker.filters import no_filter_text
 from cometmq.broker.live_config import LiveConfig
+from cometmq.broker.subscription_mismatch import MismatchLog
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.model.names import group_fault
 from cometmq.model.sql92.errors import BadExpression
@@ -50,6 +51,7 @@ class ClientProcessor:
         self._clients = clients
         self._notifier = notifier
         self._creation = creation
+        self._mismatch_log = MismatchLog()
 
     def register(self, dispatcher: Dispatcher) -> None:
         dispatcher.add(RequestCode.HEART_BEAT, self.heartbeat)
@@ -130,8 +132,10 @@ class ClientProcessor:
             self.closed(connection)
 
     def _left(self, group: str) -> None:
-        if self._clients.consumer_group(group) is None:
+        online = self._clients.consumer_group(group)
+        if online is None:
             self._filters.retire(group)
+        self._mismatch_log.note(group, {} if online is None else online.mismatches)
         self._notifier.notify(group)
 
     def _check(self, connection: Connection, beat: HeartbeatData) -> None:
@@ -165,6 +169,7 @@ class ClientProcessor:
             consume_from_where=consumer.consume_from_where,
             subscriptions=consumer.subscription_data_set,
         )
+        self._mismatch_log.note(group, self._clients.consumers[group].mismatches)
         self._filters.register(group, consumer.subscription_data_set)
         if is_new:
             log.info(

@@ -16,14 +16,33 @@ class ClientConnection(JsonBody):
     version: Int32 = 0
 
 
+class SubscriptionCamp(JsonBody):
+    """Members of a group that want the same of a topic; without ``sub_string``: that do not subscribe to it."""
+
+    client_ids: list[str]
+    expression_type: str
+    sub_string: str | None = None
+
+
+class SubscriptionMismatch(JsonBody):
+    """A topic that members of a group want different messages of."""
+
+    topic: str
+    camps: list[SubscriptionCamp]
+
+
 class ConsumerConnection(JsonBody):
-    """Reply of 203. The modes are names of the enums in ``model.consumption``."""
+    """Reply of 203. The modes are names of the enums in ``model.consumption``.
+
+    ``subscription_mismatch`` is ours and left out when members agree; Java's reader passes over it.
+    """
 
     connection_set: list[ClientConnection] = msgspec.field(default_factory=list)
     subscription_table: dict[str, SubscriptionData] = msgspec.field(default_factory=dict)
     consume_type: str | None = None
     message_model: str | None = None
     consume_from_where: str | None = None
+    subscription_mismatch: list[SubscriptionMismatch] | None = None
 
 
 class ProducerConnection(JsonBody):

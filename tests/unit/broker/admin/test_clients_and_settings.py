@@ -39,6 +39,21 @@ def test_connections_of_consumers_and_producers(rig: Any) -> None:
     assert rig.ask(204, {"producerGroup": "x"}).remark == "the producer group[x] not exist"
 
 
+def test_members_that_differ_are_shown_with_what_they_want(rig: Any) -> None:
+    rig.consumer("g", "c1", "t", peer="127.0.0.1:1")
+    assert "subscriptionMismatch" not in rig.json(203, {"consumerGroup": "g"})
+    rig.consumer("g", "c2", "t", "u", peer="127.0.0.1:2")
+    assert rig.json(203, {"consumerGroup": "g"})["subscriptionMismatch"] == [
+        {
+            "topic": "u",
+            "camps": [
+                {"clientIds": ["c1"], "expressionType": "TAG"},
+                {"clientIds": ["c2"], "expressionType": "TAG", "subString": "*"},
+            ],
+        }
+    ]
+
+
 def reset(rig: Any, **fields: str) -> Command:
     ext = {"topic": "t", "group": "g", "timestamp": "-1", "isForce": "true", **fields}
     reply: Command = rig.ask(222, ext)

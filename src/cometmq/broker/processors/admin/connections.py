@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cometmq.broker.client_registry import Client, ClientRegistry
+from cometmq.broker.subscription_mismatch import Mismatch
 from cometmq.protocol.bodies.connection import (
     ClientConnection,
     ConsumerConnection,
     ProducerConnection,
     ProducerInfo,
     ProducerTable,
+    SubscriptionCamp,
+    SubscriptionMismatch,
 )
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
@@ -46,6 +49,7 @@ class ConnectionAdmin:
             consume_type=group.consume_type,
             message_model=group.message_model,
             consume_from_where=group.consume_from_where,
+            subscription_mismatch=[_mismatch(each) for each in group.mismatches.values()] or None,
         )
         return command.reply(body=body.encode())
 
@@ -75,6 +79,20 @@ def _connections(clients: Iterable[Client]) -> list[ClientConnection]:
         )
         for client in clients
     ]
+
+
+def _mismatch(found: Mismatch) -> SubscriptionMismatch:
+    return SubscriptionMismatch(
+        topic=found.topic,
+        camps=[
+            SubscriptionCamp(
+                client_ids=list(camp.client_ids),
+                expression_type=camp.expression_type,
+                sub_string=camp.expression,
+            )
+            for camp in found.camps
+        ],
+    )
 
 
 def _info(client: Client) -> ProducerInfo:
