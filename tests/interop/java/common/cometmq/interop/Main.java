@@ -18,6 +18,7 @@ import java.util.Map;
  * Main expressions    NAME_SERVER PREFIX [NAME...]   subscriptions by SQL92 expressions
  * Main later          NAME_SERVER PREFIX [NAME...]   delays, retries, requests; {@link Delays} says what broker it needs
  * Main transactions   NAME_SERVER PREFIX [NAME...]   {@link Transactions}, which says what broker it needs
+ * Main replays        NAME_SERVER PREFIX [NAME...]   {@link Replays}: positions that an operator moves, copies and reads
  * </pre>
  */
 public final class Main {
@@ -42,6 +43,7 @@ public final class Main {
             case "expressions" -> Expressions.all();
             case "later" -> later();
             case "transactions" -> transactions();
+            case "replays" -> replays();
             default -> usage();
         };
         if (arguments.length > 3) {
@@ -88,6 +90,12 @@ public final class Main {
         return all;
     }
 
+    private static Map<String, Scenario> replays() {
+        Map<String, Scenario> all = new LinkedHashMap<>();
+        Replays.addTo(all);
+        return all;
+    }
+
     private static boolean run(String name, Scenario scenario, Cluster cluster) {
         long started = System.nanoTime();
         try (cluster) {
@@ -103,7 +111,7 @@ public final class Main {
     }
 
     private static Map<String, Scenario> usage() {
-        System.err.println("usage: Main scenarios|before-restart|after-restart|guarded|expressions|later|transactions"
+        System.err.println("usage: Main scenarios|before-restart|after-restart|guarded|expressions|later|transactions|replays"
             + " NAME_SERVER PREFIX [NAME...]");
         System.exit(2);
         throw new IllegalStateException("unreachable");
