@@ -1,0 +1,198 @@
+"""Where the parts of many stored records lie, found for all of them at once. ``model.record`` draws the layout."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from cometmq.base.errors import CometError
+from cometmq.model.record import (
+    BORN_HOST_AT,
+    FIXED_BYTES_V4,
+    MAGIC_V1,
+    MAGIC_V2,
+    BadRecord,
+    read_record,
+)
+
+Ints = np.ndarray[Any, np.dtype[Any]]
+Data = bytes | bytearray | memoryview
+
+DATA_BYTES_MAX: Final = 2**31 - 1
+"""Arrow's binary columns count bytes in 32 bits."""
+
+_HEAD: Final = np.dtype(
+    [
+        ("size", ">i4"),
+        ("magic", ">u4"),
+        ("crc", ">u4"),
+        ("queue_id", ">i4"),
+        ("flag", ">i4"),
+        ("queue_offset", ">i8"),
+        ("physical_offset", ">i8"),
+        ("sys_flag", ">i4"),
+        ("born_timestamp", ">i8"),
+    ]
+)
+_TAIL: Final = np.dtype([("reconsume_times", ">i4"), ("prepared", ">i8"), ("body_bytes", ">i4")])
+_V6_EXTRA: Final = 12
+_HOST_BYTES: Final = 8
+_SIZE = struct.Struct(">i")
+
+
+class UndecodableRecord(CometError):
+    """Bytes that should be a record and are not. ``position`` is where they start in what was to be decoded."""
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(f"record at byte {position}: {reason}")
+        self.position = position
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.position, self.reason)
+
+
+@dataclass(slots=True)
+class Frames:
+    """Fields and places of the parts of some records; one element of each array per record."""
+
+    starts: Ints
+    sizes: Ints
+    head: Ints
+    born_host_bytes: Ints
+    store_timestamps: Ints
+    store_host_at: Ints
+    store_host_bytes: Ints
+    tail: Ints
+    body_at: Ints
+    topic_at: Ints
+    topic_bytes: Ints
+    properties_at: Ints
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def ends(self) -> Ints:
+        return self.starts + self.sizes
+
+    def where(self, mask: Ints) -> Frames:
+        """Only those records."""
+        return Frames(*(getattr(self, field.name)[mask] for field in fields(self)))
+
+
+def walk(data: Data) -> Ints:
+    """The sizes of records one behind the other. A step per record: who knows the sizes passes them instead."""
+    sizes: list[int] = []
+    position, end = 0, len(data)
+    while position < end:
+        size = _SIZE.unpack_from(data, position)[0] if end - position >= 4 else 0
+        if not FIXED_BYTES_V4 <= size <= end - position:
+            raise UndecodableRecord(position, _reason(data, position, end - position))
+        sizes.append(size)
+        position += size
+    return np.array(sizes, dtype=np.int64)
+
+
+def locate(data: Data, starts: Ints, sizes: Ints) -> Frames:
+    """
+    Raises:
+        UndecodableRecord: at the first of the records that is none.
+    """
+    plain = np.frombuffer(data, dtype=np.uint8)
+
+    def check(good: Ints) -> None:
+        if not good.all():
+            first = int(np.argmin(good))
+            position, size = int(starts[first]), int(sizes[first])
+            raise UndecodableRecord(position, _reason(data, position, size))
+
+    ends = starts + sizes
+    check((starts >= 0) & (sizes >= FIXED_BYTES_V4) & (ends <= len(plain)))
+    head = _pick(plain, starts, _HEAD)
+    magic = head["magic"]
+    is_v2 = magic == MAGIC_V2
+    check((head["size"] == sizes) & ((magic == MAGIC_V1) | is_v2))
+    sys_flag = head["sys_flag"].astype(np.int64)
+    born_extra = (sys_flag >> 4 & 1) * _V6_EXTRA
+    store_extra = (sys_flag >> 5 & 1) * _V6_EXTRA
+    stored_at = starts + (BORN_HOST_AT + _HOST_BYTES) + born_extra
+    store_host_at = stored_at + 8
+    tail_at = store_host_at + _HOST_BYTES + store_extra
+    body_at = tail_at + _TAIL.itemsize
+    check(body_at + 3 <= ends)
+    tail = _pick(plain, tail_at, _TAIL)
+    body_bytes = tail["body_bytes"].astype(np.int64)
+    topic_field = body_at + body_bytes
+    topic_at = topic_field + 1 + is_v2
+    check((body_bytes >= 0) & (topic_at + 2 <= ends))
+    topic_bytes = plain[topic_field].astype(np.int64)
+    if is_v2.any():
+        topic_bytes = np.where(is_v2, topic_bytes << 8 | plain[topic_at - 1], topic_bytes)
+    topic_end = topic_at + topic_bytes
+    check(topic_end + 2 <= ends)
+    properties_at = topic_end + 2
+    properties_bytes = plain[topic_end].astype(np.int64) << 8 | plain[topic_end + 1]
+    check(properties_at + properties_bytes == ends)
+    return Frames(
+        starts,
+        sizes,
+        head,
+        born_extra + _HOST_BYTES,
+        _pick(plain, stored_at, np.dtype(">i8")),
+        store_host_at,
+        store_extra + _HOST_BYTES,
+        tail,
+        body_at,
+        topic_at,
+        topic_bytes,
+        properties_at,
+    )
+
+
+def spans(buffer: pa.Buffer, starts: Ints, ends: Ints) -> pa.Array:
+    """The bytes from each start to its end, as a binary column.
+
+    Starts and ends in turn are offsets of a column in which every other element is wanted, and ``take`` copies those.
+    """
+    count = len(starts)
+    if not count:
+        return pa.array([], pa.binary())
+    wanted = np.arange(0, 2 * count, 2, dtype=np.int32)
+    if (starts[1:] < starts[:-1]).any():
+        # Offsets must not fall from the first to the last, so they are put in order, and taken out of it.
+        order = np.argsort(starts, kind="stable")
+        starts, ends = starts[order], ends[order]
+        wanted[order] = wanted.copy()
+    offsets = np.empty(2 * count, dtype=np.int32)
+    offsets[0::2] = starts
+    offsets[1::2] = ends
+    every = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(offsets), buffer])
+    return every.take(pa.array(wanted))
+
+
+def _pick(plain: Ints, positions: Ints, kind: np.dtype[Any]) -> Ints:
+    """What lies at each position, taken for ``kind``: one small copy each, wherever it starts."""
+    width = kind.itemsize
+    windows: Ints = np.ndarray(
+        (max(len(plain) - width + 1, 0),),
+        dtype=np.dtype((np.void, width)),
+        buffer=plain,
+        strides=(1,),
+    )
+    return windows[positions].view(kind)
+
+
+def _reason(data: Data, position: int, size: int) -> str:
+    """In the words of the decoder of single records."""
+    if position < 0 or position >= len(data):
+        return f"outside of the {len(data)} bytes at hand"
+    try:
+        found = read_record(memoryview(data)[: position + max(size, 0)], position, False)
+    except BadRecord as error:
+        return str(error)
+    return f"a record of {found[4]} bytes where one of {size} was expected"

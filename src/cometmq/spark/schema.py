@@ -1,0 +1,73 @@
+"""The columns of a message as a row: their names, their order, their types in Arrow and in Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from cometmq.base.errors import UsageError
+
+_TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+"""What Spark's ``timestamp`` is in Arrow; a record's milliseconds fit into it."""
+
+_TYPES: Final[dict[str, tuple[pa.DataType, str]]] = {
+    "topic": (pa.string(), "string"),
+    "brokerName": (pa.string(), "string"),
+    "queueId": (pa.int32(), "int"),
+    "queueOffset": (pa.int64(), "bigint"),
+    "msgId": (pa.string(), "string"),
+    "keys": (pa.string(), "string"),
+    "tags": (pa.string(), "string"),
+    "body": (pa.binary(), "binary"),
+    "properties": (pa.map_(pa.string(), pa.string()), "map<string,string>"),
+    "bornTimestamp": (_TIMESTAMP, "timestamp"),
+    "storeTimestamp": (_TIMESTAMP, "timestamp"),
+    "bornHost": (pa.string(), "string"),
+    "storeHost": (pa.string(), "string"),
+    "sysFlag": (pa.int32(), "int"),
+    "flag": (pa.int32(), "int"),
+    "reconsumeTimes": (pa.int32(), "int"),
+}
+
+COLUMNS: Final[tuple[str, ...]] = tuple(_TYPES)
+BODY: Final = "body"
+
+
+def chosen_columns(columns: str | None, include_body: bool) -> tuple[str, ...]:
+    """The columns a reader asked for, in the order of ``COLUMNS``.
+
+    Args:
+        columns: names separated by commas, in any case; None or blank for all of them.
+        include_body: False leaves the body out, whether or not it is named.
+
+    Raises:
+        UsageError: a name that is no column, or nothing left to read.
+    """
+    by_lower_name = {name.lower(): name for name in COLUMNS}
+    asked = [part.strip() for part in (columns or "").split(",") if part.strip()]
+    unknown = [name for name in asked if name.lower() not in by_lower_name]
+    if unknown:
+        raise UsageError(
+            f"option columns names {', '.join(unknown)}; expected some of {', '.join(COLUMNS)}"
+        )
+    wanted = {by_lower_name[name.lower()] for name in asked} or set(COLUMNS)
+    if not include_body:
+        wanted.discard(BODY)
+    if not wanted:
+        raise UsageError(
+            "option columns names the body alone and includeBody is false, which leaves no column; "
+            "change one of them"
+        )
+    return tuple(name for name in COLUMNS if name in wanted)
+
+
+def arrow_schema(columns: Sequence[str]) -> pa.Schema:
+    """Exactly what Spark derives from ``spark_schema``: it compares the two and refuses a difference."""
+    return pa.schema([pa.field(name, _TYPES[name][0]) for name in columns])
+
+
+def spark_schema(columns: Sequence[str]) -> str:
+    """The columns as Spark DDL."""
+    return ", ".join(f"{name} {_TYPES[name][1]}" for name in columns)
