@@ -6,7 +6,7 @@ and they are found for the whole buffer at once.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -29,38 +29,31 @@ class PropertyColumns:
             texts: a binary column without nulls that starts at the first byte of its buffer, known to be UTF-8.
         """
         self._count = len(texts)
-        _, offsets, buffer = texts.buffers()
-        edges = np.frombuffer(offsets, dtype=np.int32)[: self._count + 1] if offsets else _NONE
-        edges = edges.astype(np.int64)
-        plain = np.frombuffer(buffer, dtype=np.uint8) if buffer and buffer.size else _NO_BYTES
-        plain = plain[: edges[-1]] if len(edges) else plain
-        starts, middles, ends = _pairs(plain, edges[:-1], edges[1:])
-        rows = np.searchsorted(edges, starts, side="right") - 1
-        names = spans(buffer, starts, middles) if len(starts) else pa.array([], pa.binary())
+        edges, plain = _content(texts)
+        starts, middles, ends = _pairs(plain, edges)
+        bounds = np.searchsorted(starts, edges)
+        buffer = pa.py_buffer(plain)
+        names = spans(buffer, starts, middles)
         encoded = names.dictionary_encode()
         codes = encoded.indices.to_numpy(zero_copy_only=False)
         self._codes_of: dict[bytes, int] = {
             name: code for code, name in enumerate(encoded.dictionary.to_pylist())
         }
-        kept = _last_of_each(rows, codes, len(self._codes_of))
+        kept = _last_of_each(bounds, codes, len(self._codes_of))
         if kept is not None:
-            starts, middles, ends, rows, codes = (
-                part[kept] for part in (starts, middles, ends, rows, codes)
-            )
+            starts, middles, ends, codes = (part[kept] for part in (starts, middles, ends, codes))
             names = names.take(pa.array(kept))
-        self._names = names
-        self._rows = rows
+            bounds = np.searchsorted(starts, edges)
+        self._names = names.view(pa.string())
+        self._values = spans(buffer, middles + 1, ends).view(pa.string())
+        self._bounds = bounds
+        """Pairs of row n are those from bound n to the next."""
         self._codes = codes
-        values = spans(buffer, middles + 1, ends) if len(starts) else pa.array([], pa.binary())
-        self._values = values.view(pa.string())
 
     def map(self) -> pa.Array:
         """All pairs, as a map column."""
-        offsets = np.zeros(self._count + 1, dtype=np.int32)
-        np.cumsum(np.bincount(self._rows, minlength=self._count), out=offsets[1:])
-        return pa.MapArray.from_arrays(
-            pa.array(offsets), self._names.view(pa.string()), self._values
-        )
+        offsets = pa.array(self._bounds.astype(np.int32))
+        return pa.MapArray.from_arrays(offsets, self._names, self._values)
 
     def value(self, name: str) -> pa.Array:
         """The value of one property, null where it is missing."""
@@ -70,19 +63,46 @@ class PropertyColumns:
         pairs = np.flatnonzero(self._codes == code)
         if len(pairs) == self._count:
             return self._values.take(pa.array(pairs))
+        rows = _rows(self._bounds)[pairs]
         places = np.zeros(self._count, dtype=np.int64)
         is_missing = np.ones(self._count, dtype=bool)
-        places[self._rows[pairs]] = pairs
-        is_missing[self._rows[pairs]] = False
+        places[rows] = pairs
+        is_missing[rows] = False
         return self._values.take(pa.array(places, mask=is_missing))
 
 
-_NONE: Final[Ints] = np.zeros(1, dtype=np.int32)
-_NO_BYTES: Final[Ints] = np.zeros(0, dtype=np.uint8)
+def _content(texts: pa.Array) -> tuple[Ints, Ints]:
+    """Where each text starts and the last one ends, and the bytes of all of them."""
+    _, offsets, buffer = texts.buffers()
+    if not len(texts) or buffer is None or not buffer.size:
+        return np.zeros(len(texts) + 1, dtype=np.int64), np.zeros(0, dtype=np.uint8)
+    edges = np.frombuffer(offsets, dtype=np.int32)[: len(texts) + 1].astype(np.int64)
+    return edges, np.frombuffer(buffer, dtype=np.uint8)[: edges[-1]]
 
 
-def _pairs(plain: Ints, row_starts: Ints, row_ends: Ints) -> tuple[Ints, Ints, Ints]:
+def _pairs(plain: Ints, edges: Ints) -> tuple[Ints, Ints, Ints]:
     """Start, separator and end of every good pair, in the order of the buffer."""
+    separators = np.flatnonzero((plain == _NAME_END) | (plain == _PAIR_END))
+    kinds = plain[separators]
+    row_ends = edges[1:]
+    filled_ends = row_ends[np.diff(edges) > 0]
+    middles, ends = separators[0::2], separators[1::2]
+    if (
+        len(middles) == len(ends)
+        and (kinds[0::2] == _NAME_END).all()
+        and (kinds[1::2] == _PAIR_END).all()
+        and (plain[filled_ends - 1] == _PAIR_END).all()
+    ):
+        # As RocketMQ 5 and we write it: whole pairs, each with its end. So each starts where another ended.
+        starts = np.empty_like(ends)
+        starts[:1] = 0
+        starts[1:] = ends[:-1] + 1
+        if (middles > starts).all() and (ends > middles + 1).all():
+            return starts, middles, ends
+    return _any_pairs(plain, edges[:-1], row_ends)
+
+
+def _any_pairs(plain: Ints, row_starts: Ints, row_ends: Ints) -> tuple[Ints, Ints, Ints]:
     pair_ends = np.flatnonzero(plain == _PAIR_END)
     middles = np.flatnonzero(plain == _NAME_END)
     # A part starts with its row or behind a separator, and ends at the next one or with its row.
@@ -90,31 +110,30 @@ def _pairs(plain: Ints, row_starts: Ints, row_ends: Ints) -> tuple[Ints, Ints, I
     ends = np.sort(np.concatenate((pair_ends, row_ends)), kind="stable")
     is_filled = ends > starts
     starts, ends = starts[is_filled], ends[is_filled]
-    if len(middles) != len(starts) or _any(middles <= starts) or _any(middles >= ends - 1):
-        first = np.searchsorted(middles, starts)
-        behind = np.append(middles, (len(plain), len(plain)))
-        middle, following = behind[first], behind[first + 1]
-        is_pair = (middle > starts) & (middle < ends - 1) & (following >= ends)
-        starts, middles, ends = starts[is_pair], middle[is_pair], ends[is_pair]
-    return starts, middles, ends
+    first = np.searchsorted(middles, starts)
+    middles = np.append(middles, (len(plain), len(plain)))
+    middle, following = middles[first], middles[first + 1]
+    is_pair = (middle > starts) & (middle < ends - 1) & (following >= ends)
+    return starts[is_pair], middle[is_pair], ends[is_pair]
 
 
-def _last_of_each(rows: Ints, codes: Ints, name_count: int) -> Ints | None:
+def _last_of_each(bounds: Ints, codes: Ints, name_count: int) -> Ints | None:
     """The pairs to keep so that no row has a name twice; None when there is nothing to drop."""
-    if not len(rows):
+    if not len(codes):
         return None
     if name_count <= _BITS:
-        row_starts = np.flatnonzero(np.diff(rows, prepend=-1))
+        row_starts = bounds[:-1][np.diff(bounds) > 0]
         bits = np.left_shift(1, codes.astype(np.int64))
         # Without a repeat the sum of a row's bits is the same as their union.
         if (np.add.reduceat(bits, row_starts) == np.bitwise_or.reduceat(bits, row_starts)).all():
             return None
-    places: Any = rows * name_count + codes
+    places = _rows(bounds) * name_count + codes
     _, from_end = np.unique(places[::-1], return_index=True)
     if len(from_end) == len(places):
         return None
     return np.sort(len(places) - 1 - from_end)
 
 
-def _any(mask: Ints) -> bool:
-    return bool(mask.any())
+def _rows(bounds: Ints) -> Ints:
+    """The row of each pair."""
+    return np.repeat(np.arange(len(bounds) - 1, dtype=np.int64), np.diff(bounds))
