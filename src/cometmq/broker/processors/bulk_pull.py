@@ -99,8 +99,11 @@ class BulkPullProcessor:
     ) -> Command:
         parts: list[Body] | None = None
         if found.status is GetStatus.FOUND:
-            parts = [*found.parts, found.sizes]
-            self._count(header, found)
+            if header.sizes_only:
+                parts = [found.sizes]
+            else:
+                parts = [*found.parts, found.sizes]
+                self._count(header, found)
         else:
             self._stats.pulls_missed.count += 1
         return Command(

@@ -48,7 +48,8 @@ class BulkPullHeader(Header):
     """A pull of megabytes for readers of whole ranges; it never waits, and commits nothing.
 
     ``end_offset`` is where the range ends: nothing at or behind it is looked at. The broker lowers ``max_bytes`` and
-    ``max_count`` to its own limits. The subscription always comes along: a tag expression, or SQL92.
+    ``max_count`` to its own limits. The subscription always comes along: a tag expression, or SQL92. With
+    ``sizes_only`` the body holds the sizes and no records: for those who decide how much to read.
     """
 
     consumer_group: str
@@ -60,6 +61,7 @@ class BulkPullHeader(Header):
     end_offset: Int64 | None = None
     subscription: str = "*"
     expression_type: str | None = None
+    sizes_only: bool | None = None
 
 
 class BulkPullReply(Header):

@@ -213,3 +213,12 @@ class TestRefusals:
             1,
             "store getMessage return null: the store is closed",
         )
+
+
+def test_sizes_come_without_the_records_when_only_they_are_wanted(rig: Any) -> None:
+    for number in range(5):
+        rig.send("T", b"x" * number)
+    whole = b"".join(bytes(part) for part in ask(rig).body_parts or ())
+    reply = ask(rig, sizesOnly="true")
+    assert (reply.code, next_offset(reply)) == (0, 5)
+    assert b"".join(bytes(part) for part in reply.body_parts or ()) == whole[-4 * 5 :]
