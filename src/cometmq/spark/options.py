@@ -133,7 +133,6 @@ class ConnectionOptions:
     # Out of sight: it holds the password of a key.
     tls: TlsConfig = field(default_factory=TlsConfig, repr=False)
     call_seconds: float = 3.0
-    connect_seconds: float = 3.0
 
 
 def read_connection(options: OptionReader) -> ConnectionOptions:
@@ -164,7 +163,6 @@ def read_connection(options: OptionReader) -> ConnectionOptions:
         credentials=_credentials(options),
         tls=_tls(options),
         call_seconds=options.seconds("callTimeout", 3.0),
-        connect_seconds=options.seconds("connectTimeout", 3.0),
     )
 
 

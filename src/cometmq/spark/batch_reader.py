@@ -1,0 +1,64 @@
+"""``spark.read``: all rows between two positions, both fixed when the query is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from cometmq.spark.cluster import Cluster
+from cometmq.spark.discovery import find_queues
+from cometmq.spark.errors import BadOption, DataLost, Loss
+from cometmq.spark.offsets import Word
+from cometmq.spark.partition import partitions_of, read_partition
+from cometmq.spark.positions import resolve
+from cometmq.spark.ranges import Range
+from cometmq.spark.source_options import SourceOptions
+
+
+class RocketMQBatchReader(DataSourceReader):
+    """Args:
+    names: columns in the order in which rows have them.
+    """
+
+    def __init__(self, options: SourceOptions, names: Sequence[str]) -> None:
+        options.check_for_batch()
+        self._options = options
+        self._names = tuple(names)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Raises DataLost when offsets are wanted that the queues do not hold."""
+        cluster = Cluster(self._options.connection)
+        try:
+            return partitions_of(self._ranges(cluster), self._options, cluster)
+        finally:
+            cluster.close()
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        return read_partition(partition, self._options, self._names)
+
+    def _ranges(self, cluster: Cluster) -> list[Range]:
+        options = self._options
+        queues = find_queues(cluster, options)
+        bounds, failures = cluster.bounds(queues)
+        for failure in failures.values():
+            raise failure
+        starts = resolve(cluster, options, "startingOffsets", options.start, Word.EARLIEST, bounds)
+        ends = resolve(cluster, options, "endingOffsets", options.end, Word.LATEST, bounds)
+        ranges: list[Range] = []
+        losses: list[Loss] = []
+        for queue, held in bounds.items():
+            start, end = starts[queue], ends[queue]
+            if start > end and options.start is not None and options.end is not None:
+                raise BadOption(
+                    f"options startingOffsets and endingOffsets: expected the start before the end, got {start} and "
+                    f"{end} for {queue.topic}/{queue.broker_name}/{queue.queue_id}"
+                )
+            if (start < end and (start < held.first or end > held.end)) or start > held.end:
+                losses.append(Loss(queue, start, end, held.first, held.end))
+                start, end = max(start, held.first), min(end, held.end)
+            ranges.append(Range(queue, start, end))
+        if losses and options.fail_on_data_loss:
+            raise DataLost(losses)
+        return ranges

@@ -1,0 +1,54 @@
+"""What one task is told to read, and how it reads it; the same for batches and streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from cometmq.spark.cluster import Cluster
+from cometmq.spark.fetch import Fetcher, Wanted
+from cometmq.spark.ranges import Range, tasks_of
+from cometmq.spark.source_options import SourceOptions
+
+
+class QueuePartition(InputPartition):
+    """Ranges of queues, with the addresses of their brokers. Nothing in it is secret."""
+
+    def __init__(self, wanted: tuple[Wanted, ...]) -> None:
+        super().__init__(None)
+        self.wanted = wanted
+
+    def __repr__(self) -> str:
+        return f"QueuePartition({', '.join(str(one.range) for one in self.wanted)})"
+
+
+def partitions_of(
+    ranges: Sequence[Range], options: SourceOptions, cluster: Cluster
+) -> list[QueuePartition]:
+    tasks = tasks_of(
+        ranges,
+        min_partitions=options.min_partitions,
+        max_records=options.max_records_per_partition,
+    )
+    return [
+        QueuePartition(tuple(Wanted(one, cluster.places(one.queue.broker_name)) for one in task))
+        for task in tasks
+    ]
+
+
+def read_partition(
+    partition: InputPartition, options: SourceOptions, names: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Batches with columns in the order of ``names``. Without ranges there are none."""
+    if not isinstance(partition, QueuePartition):
+        # What Spark makes of no partitions at all.
+        return
+    is_in_order = tuple(names) == options.columns
+    fetcher = Fetcher(options)
+    try:
+        for batch in fetcher.read(partition.wanted):
+            yield batch if is_in_order else batch.select(list(names))
+    finally:
+        fetcher.close()

@@ -1,0 +1,52 @@
+"""The data source ``rocketmq``: topics as Spark tables, read in batches and as streams."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from cometmq.spark.batch_reader import RocketMQBatchReader
+from cometmq.spark.errors import BadOption
+from cometmq.spark.schema import COLUMNS, arrow_schema, spark_schema
+from cometmq.spark.source_options import SourceOptions, read_source_options
+from cometmq.spark.stream_reader import RocketMQStreamReader
+
+
+class RocketMQDataSource(DataSource):
+    """Register it with ``cometmq.spark.register(spark)``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "rocketmq"
+
+    def schema(self) -> str:
+        return spark_schema(read_source_options(self.options).columns)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return RocketMQBatchReader(self._source_options(schema), schema.fieldNames())
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return RocketMQStreamReader(self._source_options(schema), schema.fieldNames())
+
+    def _source_options(self, schema: StructType) -> SourceOptions:
+        """With the columns that a user's own schema names, if there is one. Raises BadOption."""
+        options = read_source_options(self.options)
+        names = schema.fieldNames()
+        if tuple(names) == options.columns:
+            return options
+        unknown = [name for name in names if name not in COLUMNS]
+        if unknown:
+            raise BadOption(
+                f"schema: expected some of the columns {', '.join(COLUMNS)}, got {', '.join(unknown)}"
+            )
+        expected = arrow_schema(names)
+        if to_arrow_schema(schema, timezone="UTC") != expected:
+            raise BadOption(
+                f"schema: expected {spark_schema(names)}, got {schema.simpleString()}; "
+                "name columns with their own types and cast them afterwards"
+            )
+        columns = tuple(name for name in COLUMNS if name in names)
+        return dataclasses.replace(options, columns=columns)

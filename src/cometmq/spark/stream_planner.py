@@ -1,0 +1,242 @@
+"""The driver's side of a stream: what queues there are, how far they go, what the next batch takes, what is finished.
+
+What is finished is committed to the consumer group when the next offset is asked for, which Spark does at every trigger
+with the end of the last finished batch: neither early nor late, nor only when there is something new.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from cometmq.base.errors import CometError
+from cometmq.client.core.client_id import client_id, unique_instance_name
+from cometmq.client.core.namespace import wrap
+from cometmq.client.errors import NoRoute
+from cometmq.model.consumption import ConsumeType
+from cometmq.model.message_queue import MessageQueue
+from cometmq.model.subscription import build_subscription
+from cometmq.protocol.bodies.heartbeat import ConsumerData, HeartbeatData
+from cometmq.remoting.local_address import local_address
+from cometmq.spark.admission import Patience, share
+from cometmq.spark.byte_limit import ByteLimit
+from cometmq.spark.cluster import Bounds, Cluster
+from cometmq.spark.discovery import find_queues
+from cometmq.spark.errors import DataLost
+from cometmq.spark.offsets import Offsets, Word
+from cometmq.spark.positions import resolve
+from cometmq.spark.progress import Outlook, look_ahead, new_rows, ranges_between
+from cometmq.spark.ranges import Range
+from cometmq.spark.source_options import SourceOptions
+
+logger = logging.getLogger("cometmq.spark")
+
+GREET_SECONDS: Final = 30.0
+"""How often brokers hear that the group is here; they forget it after 120 s."""
+
+COMMIT_AGAIN_SECONDS: Final = 30.0
+"""A commit is repeated so often while nothing changes: it may have been lost with a broker, or failed."""
+
+
+class StreamPlanner:
+    """Args:
+    cluster: whom to ask; made from the options when there is none.
+    clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        options: SourceOptions,
+        *,
+        cluster: Cluster | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._options = options
+        self._clock = clock
+        self.cluster = cluster or Cluster(options.connection)
+        self._patience = Patience(options.min_rows, options.max_delay_seconds)
+        self._byte_limit = ByteLimit(self.cluster, options)
+        self._queues: list[MessageQueue] = []
+        self._found_at: float | None = None
+        self._target: Offsets | None = None
+        self._group = _Group(options, self.cluster, clock)
+        self._silent: set[str] = set()
+        self.latest: Offsets | None = None
+        """The ends of all queues that could be asked, when they last were."""
+
+    def close(self) -> None:
+        self.cluster.close()
+
+    def initial(self) -> Offsets:
+        """Where a query without a checkpoint starts.
+
+        Raises:
+            NoRoute: a named topic does not exist.
+            CometError: not every broker could be asked, so that the start is not known.
+        """
+        bounds = self._bounds(is_patient=False)
+        return resolve(
+            self.cluster,
+            self._options,
+            "startingOffsets",
+            self._options.start,
+            # What JSON says nothing about is rather read than passed over.
+            Word.LATEST if self._options.start is None else Word.EARLIEST,
+            bounds,
+        )
+
+    def fix_target(self) -> None:
+        """From now on nothing is read that is not there yet."""
+        self._target = {queue: now.end for queue, now in self._bounds(is_patient=False).items()}
+
+    def next(self, start: Offsets, *, is_limited: bool) -> Offsets:
+        """Where the next batch ends; ``start`` itself when there is to be none.
+
+        Raises:
+            DataLost: messages that were to be read are gone, and ``failOnDataLoss`` is set.
+            CometError: no name server answers and nothing is known yet.
+        """
+        bounds = self._bounds(is_patient=self._target is None)
+        self._group.finished(start, self._queues)
+        outlook = look_ahead(start, bounds, self._target)
+        if outlook.losses:
+            if self._options.fail_on_data_loss:
+                raise DataLost(outlook.losses)
+            for loss in outlook.losses:
+                logger.warning("messages are gone %s", loss)
+        rows = outlook.rows
+        if is_limited and self._target is None:
+            waiting = rows + new_rows(start, bounds)
+            if not self._patience.is_over(waiting, self._clock()):
+                return start
+        return outlook.ends(self._shares(outlook, start, is_limited))
+
+    def ranges(self, start: Offsets, end: Offsets) -> list[Range]:
+        """What the batch between two offsets reads. Its brokers are known then, if they are to be known at all."""
+        ranges = ranges_between(start, end)
+        if any(not self.cluster.places(one.queue.broker_name) for one in ranges):
+            self._discover()
+        return ranges
+
+    def _shares(
+        self, outlook: Outlook, start: Offsets, is_limited: bool
+    ) -> Mapping[MessageQueue, int]:
+        shares = {queue: one.rows for queue, one in outlook.ranges.items()}
+        if not is_limited:
+            return shares
+        turn = sum(start.values())
+        if self._options.max_rows is not None:
+            shares = share(shares, self._options.max_rows, turn=turn)
+        if self._options.max_bytes is not None:
+            starts = {queue: outlook.ranges[queue].start for queue in shares}
+            shares = self._byte_limit.within(starts, shares, self._options.max_bytes, turn=turn)
+        return shares
+
+    def _bounds(self, *, is_patient: bool) -> dict[MessageQueue, Bounds]:
+        """Args:
+        is_patient: go on without queues whose broker does not answer.
+        """
+        if (
+            self._found_at is None
+            or self._clock() - self._found_at >= self._options.discovery_seconds
+            or not is_patient
+        ):
+            self._discover()
+        bounds, failures = self.cluster.bounds(self._queues)
+        silent = {queue.broker_name for queue in failures}
+        for queue, failure in failures.items():
+            if not is_patient:
+                raise failure
+            if queue.broker_name not in self._silent:
+                logger.warning("queues wait broker=%s reason=%s", queue.broker_name, failure)
+                self._silent.add(queue.broker_name)
+        self._silent &= silent
+        self.latest = {queue: now.end for queue, now in bounds.items()}
+        return bounds
+
+    def _discover(self) -> None:
+        try:
+            found = find_queues(self.cluster, self._options)
+        except CometError as error:
+            # A query that runs does not end because name servers or a topic are away for a while.
+            if self._found_at is None:
+                raise
+            kind = "topic away" if isinstance(error, NoRoute) else "queues not asked for anew"
+            logger.warning("%s reason=%s", kind, error)
+        else:
+            # A queue that is no longer named is still read: its broker may be about to come back.
+            self._queues = sorted({*self._queues, *found})
+        self._found_at = self._clock()
+
+
+class _Group:
+    """Tells brokers what is finished, and that the group is there. Best effort: a failure is logged, not raised."""
+
+    def __init__(
+        self, options: SourceOptions, cluster: Cluster, clock: Callable[[], float]
+    ) -> None:
+        self._options = options
+        self._cluster = cluster
+        self._clock = clock
+        self._client_id = client_id(
+            local_address(), "Spark#" + unique_instance_name(os.getpid(), time.time_ns())
+        )
+        self._committed: dict[MessageQueue, int] = {}
+        self._committed_at = -COMMIT_AGAIN_SECONDS
+        self._greeted_at = -GREET_SECONDS
+        self._greeted_with: tuple[str, ...] = ()
+        self._version = 0
+
+    def finished(self, offsets: Offsets, queues: list[MessageQueue]) -> None:
+        if not self._options.commits:
+            return
+        now = self._clock()
+        self._greet(queues, now)
+        is_time = now - self._committed_at >= COMMIT_AGAIN_SECONDS
+        known = set(queues)
+        changed = {
+            queue: offset
+            for queue, offset in offsets.items()
+            if queue in known and (is_time or self._committed.get(queue) != offset)
+        }
+        if not changed:
+            return
+        failures = self._cluster.commit(self._options.group, changed)
+        for queue, failure in failures.items():
+            del changed[queue]
+            logger.warning(
+                "position not committed group=%s queue=%s reason=%s",
+                self._options.group,
+                queue,
+                failure,
+            )
+        self._committed.update(changed)
+        if is_time:
+            self._committed_at = now
+
+    def _greet(self, queues: list[MessageQueue], now: float) -> None:
+        """Without a heartbeat there is no retry topic, and without that RocketMQ's tools do not show the group."""
+        topics = tuple(sorted({queue.topic for queue in queues}))
+        if topics != self._greeted_with:
+            self._version = time.time_ns() // 1_000_000
+        elif now - self._greeted_at < GREET_SECONDS:
+            return
+        self._greeted_at, self._greeted_with = now, topics
+        namespace, wanted = self._options.connection.namespace, self._options.filter
+        consumer = ConsumerData(
+            group_name=wrap(namespace, self._options.group),
+            consume_type=ConsumeType.CONSUME_ACTIVELY.value,
+            subscription_data_set=[
+                build_subscription(
+                    wrap(namespace, topic), wanted.expression, wanted.kind, version=self._version
+                )
+                for topic in topics
+            ],
+        )
+        self._cluster.greet(
+            HeartbeatData(client_id=self._client_id, consumer_data_set=[consumer]),
+            sorted({queue.broker_name for queue in queues}),
+        )
