@@ -40,11 +40,14 @@ from cometmq.broker.processors.recall import RecallProcessor
 from cometmq.broker.processors.reply import ReplyProcessor
 from cometmq.broker.processors.send import SendProcessor
 from cometmq.broker.processors.send_back import SendBackProcessor
+from cometmq.broker.processors.sink import SinkProcessor
 from cometmq.broker.processors.transaction import TransactionProcessor
 from cometmq.broker.queue_locks import QueueLocks
 from cometmq.broker.registration import Registration
 from cometmq.broker.request_modes import RequestModes
 from cometmq.broker.schedule.schedule import Schedule
+from cometmq.broker.sink_keeper import SinkKeeper
+from cometmq.broker.sink_record import SinkRecord
 from cometmq.broker.stats import BrokerStats
 from cometmq.broker.table_saver import TableSaver
 from cometmq.broker.timer.timed_messages import TimedMessages
@@ -62,6 +65,7 @@ from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.delay_offsets import DelayOffsetTable
 from cometmq.store.meta.groups import GroupTable
 from cometmq.store.meta.offsets import OffsetTable
+from cometmq.store.meta.sink_lanes import SinkLanesFile
 from cometmq.store.meta.topics import TopicTable
 
 log = logging.getLogger("cometmq.broker")
@@ -344,6 +348,15 @@ class Broker:
             topics=self.topics,
             clock=self.clock,
         )
+        sinks = SinkRecord()
+        lanes_file = SinkLanesFile(config.store.path("config"), self.files)
+        sink_keeper = SinkKeeper(record=sinks, store=self.store, file=lanes_file, clock=self.clock)
+        sink_keeper.recover()
+        stack.push_async_callback(sink_keeper.stop)
+        sink_keeper.start()
+        sink_lanes = SinkProcessor(
+            live=self.live, record=sinks, keeper=sink_keeper, store=self.store
+        )
         sends = SendProcessor(
             live=self.live,
             store=self.store,
@@ -356,6 +369,8 @@ class Broker:
             stats=self.stats,
             flow=self.flow,
             clock=self.clock,
+            sinks=sinks,
+            sink_used=sink_keeper.used,
         )
         send_backs = SendBackProcessor(
             live=self.live,
@@ -392,6 +407,7 @@ class Broker:
             dispatcher.guards.append(self.flow.guard)
             for processor in (
                 sends,
+                sink_lanes,
                 send_backs,
                 pop_acks,
                 replies,

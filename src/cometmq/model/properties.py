@@ -39,6 +39,8 @@ MAX_OFFSET: Final = "MAX_OFFSET"
 TIMER_DELAY_SEC: Final = "TIMER_DELAY_SEC"
 TIMER_DELAY_MS: Final = "TIMER_DELAY_MS"
 TIMER_DELIVER_MS: Final = "TIMER_DELIVER_MS"
+SINK: Final = "__SINK"
+"""Ours: which sink, partition and batch a message comes from; see ``model.sink``."""
 
 RESERVED: Final = frozenset(
     [
@@ -96,6 +98,7 @@ RESERVED: Final = frozenset(
         "BORN_TIMESTAMP",
         "INNER_MULTI_DISPATCH",
         "INNER_MULTI_QUEUE_OFFSET",
+        "__SINK",
     ]
 )
 """Names the system uses; a user property must not carry one of them."""

@@ -156,6 +156,9 @@ class RequestCode(IntEnum):
 
     # our own: RocketMQ has no code between 5,002 and 200,000, and a binary header holds 15 bits of it
     BULK_PULL = 29001
+    OPEN_SINK = 29002
+    SINK_STORED = 29003
+    CLOSE_SINK = 29004
 
 
 class ResponseCode(IntEnum):

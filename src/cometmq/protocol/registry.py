@@ -71,6 +71,7 @@ from cometmq.protocol.headers import (
     query,
     route,
     send,
+    sink,
     transaction,
 )
 
@@ -86,6 +87,9 @@ REQUEST_HEADERS: dict[Code, type[Header]] = {
     Code.PULL_MESSAGE: pull.PullMessageHeader,
     Code.LITE_PULL_MESSAGE: pull.PullMessageHeader,
     Code.BULK_PULL: pull.BulkPullHeader,
+    Code.OPEN_SINK: sink.OpenSinkHeader,
+    Code.SINK_STORED: sink.SinkStoredHeader,
+    Code.CLOSE_SINK: sink.CloseSinkHeader,
     Code.QUERY_CONSUMER_OFFSET: offsets.QueryConsumerOffsetHeader,
     Code.UPDATE_CONSUMER_OFFSET: offsets.UpdateConsumerOffsetHeader,
     Code.SEARCH_OFFSET_BY_TIMESTAMP: offsets.SearchOffsetHeader,
@@ -186,6 +190,8 @@ REPLY_HEADERS: dict[Code, type[Header]] = {
     Code.PULL_MESSAGE: pull.PullMessageReply,
     Code.LITE_PULL_MESSAGE: pull.PullMessageReply,
     Code.BULK_PULL: pull.BulkPullReply,
+    Code.OPEN_SINK: sink.OpenSinkReply,
+    Code.SINK_STORED: sink.SinkStoredReply,
     Code.QUERY_CONSUMER_OFFSET: offsets.OffsetReply,
     Code.SEARCH_OFFSET_BY_TIMESTAMP: offsets.OffsetReply,
     Code.GET_MAX_OFFSET: offsets.OffsetReply,

@@ -19,6 +19,7 @@ from typing import Final
 from cometmq.base.errors import CometError, DiskFull, StoreClosed, StoreError
 from cometmq.base.ports import Clock, Files, Lock
 from cometmq.model.record import Record
+from cometmq.model.sink import SinkMark
 from cometmq.store.appender import Appender, Arrival
 from cometmq.store.bulk_reader import BulkLimits, BulkReader, BulkResult
 from cometmq.store.checkpoint import Checkpoint
@@ -36,6 +37,7 @@ from cometmq.store.index_files import IndexFiles
 from cometmq.store.put import NewMessage, Stored
 from cometmq.store.reader import Reader, RecordFilter, TagFilter
 from cometmq.store.recovery import Recovery, Stop
+from cometmq.store.sink_scan import SinkRows, sink_marks_since, sink_rows
 from cometmq.store.watermarks import Schedule, Watermarks
 
 logger = logging.getLogger("cometmq.store")
@@ -275,6 +277,14 @@ class MessageStore:
     def copied_since(self, physical_offset: int, topic: str) -> Iterator[Record]:
         """Records of a topic that messages wait in which were copied by records from an offset on."""
         return copied_since(self._log, physical_offset, topic)
+
+    def sink_marks_since(self, physical_offset: int) -> Iterator[tuple[SinkMark, int]]:
+        """Rows that sinks wrote, and where they are, from an offset on, which must be where a record begins."""
+        return sink_marks_since(self._log, physical_offset)
+
+    def sink_rows(self, mark: SinkMark, start: int, stop: int, bytes_max: int) -> SinkRows:
+        """See ``sink_scan``."""
+        return sink_rows(self._log, mark, start, stop, bytes_max)
 
     def query(
         self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int

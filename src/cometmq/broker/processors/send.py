@@ -28,6 +28,7 @@ from cometmq.broker.send_properties import (
     prepare_element,
     undelayed,
 )
+from cometmq.broker.sink_record import SinkRecord
 from cometmq.broker.stats import BrokerStats
 from cometmq.broker.timer.timed_messages import TimedMessages
 from cometmq.broker.topic_creation import TopicCreation
@@ -74,6 +75,8 @@ class SendProcessor:
         stats: BrokerStats,
         flow: FlowControl,
         clock: Clock,
+        sinks: SinkRecord,
+        sink_used: Callable[[], None],
     ) -> None:
         self._store = store
         self._schedule = schedule
@@ -82,6 +85,8 @@ class SendProcessor:
         self._targets = SendTargets(topics, creation, stats)
         self._stats = stats
         self._flow = flow
+        self._sinks = sinks
+        self._sink_used = sink_used
         self._clock = clock
         self._monotonic = clock.monotonic
         self._store_host = store_host
@@ -119,6 +124,8 @@ class SendProcessor:
         header: SendMessageHeader | SendMessageHeaderV2,
     ) -> bytes | None:
         try:
+            if header.sink is not None:
+                self._admit_sink(header.sink)
             target = self._target(connection, header)
             properties = prepare(header.properties, self._cluster)
             is_half = False
@@ -198,6 +205,8 @@ class SendProcessor:
         header: SendMessageHeader | SendMessageHeaderV2,
     ) -> Command | None:
         try:
+            if header.sink is not None:
+                self._admit_sink(header.sink)
             target = self.admit(connection, header)
             if target.is_retry:
                 raise Refused(
@@ -296,6 +305,10 @@ class SendProcessor:
         if header.sys_flag & _TRANSACTION_BITS:
             raise _transaction_refusal()
         return target
+
+    def _admit_sink(self, writer: str) -> None:
+        self._sinks.admit(writer)
+        self._sink_used()
 
     def _target(
         self, connection: Connection, header: SendMessageHeader | SendMessageHeaderV2

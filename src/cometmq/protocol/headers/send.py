@@ -6,7 +6,10 @@ from cometmq.protocol.fields import Header, Int32, Int64, wire
 
 
 class SendMessageHeader(Header, kw_only=True):
-    """Requests 10 and 324. A missing topic is left to the topic check, which words the refusal."""
+    """Requests 10 and 324. A missing topic is left to the topic check, which words the refusal.
+
+    ``sink`` is our own: the writer that a lane of a sink is open for; see ``headers.sink``.
+    """
 
     producer_group: str = ""
     topic: str = ""
@@ -22,6 +25,7 @@ class SendMessageHeader(Header, kw_only=True):
     max_reconsume_times: Int32 | None = None
     batch: bool = False
     broker_name: str | None = wire("bname", default=None)
+    sink: str | None = None
 
 
 class SendMessageHeaderV2(Header, kw_only=True):
@@ -41,6 +45,7 @@ class SendMessageHeaderV2(Header, kw_only=True):
     max_reconsume_times: Int32 | None = wire("l", default=None)
     batch: bool = wire("m", default=False)
     broker_name: str | None = wire("n", default=None)
+    sink: str | None = None
 
 
 class SendMessageReply(Header):

@@ -26,6 +26,7 @@ from cometmq.broker.processors.send_back import SendBackProcessor
 from cometmq.broker.processors.transaction import TransactionProcessor
 from cometmq.broker.queue_locks import QueueLocks
 from cometmq.broker.schedule.schedule import Schedule
+from cometmq.broker.sink_record import SinkRecord
 from cometmq.broker.stats import BrokerStats
 from cometmq.broker.timer.timed_messages import TimedMessages
 from cometmq.broker.topic_creation import TopicCreation
@@ -81,6 +82,7 @@ class Rig:
             "/store/config", self.files, self.clock, bloom_filter(32, 20)
         )
         self.flow = FlowControl(config.flow)
+        self.sinks = SinkRecord()
         self.created: list[str] = []
         self.auto_created: list[str] = []
         self.creation = TopicCreation(
@@ -160,6 +162,8 @@ class Rig:
             stats=self.stats,
             flow=self.flow,
             clock=self.clock,
+            sinks=self.sinks,
+            sink_used=lambda: None,
         )
         self.replies = ReplyProcessor(
             live=self.live,

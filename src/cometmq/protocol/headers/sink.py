@@ -1,0 +1,53 @@
+"""Sinks that write every row once: 29002 to 29004, which are our own.
+
+A sink writes batches, each in partitions; what one partition sends to one broker is a lane. Whoever writes a lane opens
+it first, under a name of its own (``writer``) that its sends then carry. From then on nobody else's sends are taken,
+and the reply tells where in the log lies what earlier writers of the same batch have stored.
+"""
+
+from __future__ import annotations
+
+from cometmq.protocol.fields import Header, Int32, Int64, wire
+
+
+class OpenSinkHeader(Header):
+    """Request 29002. ``is_again``: the writer had the lane open already, and must not take it from a later one."""
+
+    sink: str
+    partition: Int32
+    batch: Int64
+    writer: str
+    is_again: bool = wire("again", default=False)
+
+
+class OpenSinkReply(Header):
+    """What the batch has stored so far lies between two offsets of the log, which are equal when it is nothing."""
+
+    first_offset: Int64
+    end_offset: Int64
+
+
+class SinkStoredHeader(Header):
+    """Request 29003: which messages of a batch lie between two offsets of the log; a record begins at the first."""
+
+    sink: str
+    partition: Int32
+    batch: Int64
+    first_offset: Int64
+    end_offset: Int64
+
+
+class SinkStoredReply(Header):
+    """The body is 24 bytes a message: its physical offset, big end first, and the 16 bytes of its unique key.
+
+    ``next_offset`` is how far the log was read; below the end that was asked for there is more.
+    """
+
+    next_offset: Int64
+    count: Int32
+
+
+class CloseSinkHeader(Header):
+    """Request 29004: the sink will never write again; what is known of it is forgotten."""
+
+    sink: str

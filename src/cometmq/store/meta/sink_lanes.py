@@ -1,0 +1,62 @@
+"""What sinks have written, as far as the log need not be asked: ``config/sinkLanes.json``, a file of our own.
+
+The lanes are true as of ``logOffset``; rows that were stored later lie behind it. While no sink writes the file says so
+(``isWriting`` false), and then nothing is to be found behind that offset, however far the log has grown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from cometmq.base.ports import Files
+from cometmq.store.meta.json_file import BadContent, JsonFile
+
+
+class LaneRow(NamedTuple):
+    sink: str
+    partition: int
+    batch: int
+    first_offset: int
+
+
+class SinkLanesContent(msgspec.Struct, rename="camel"):
+    is_writing: bool
+    log_offset: int
+    lanes: list[LaneRow]
+
+
+class SinkLanesFile:
+    def __init__(self, directory: str, files: Files) -> None:
+        self._directory = directory
+        self._files = files
+        self._file = JsonFile(f"{directory}/sinkLanes.json", files)
+
+    def load(self) -> SinkLanesContent | None:
+        """The content, or None when no sink has written here yet.
+
+        Raises:
+            CorruptFile: neither the file nor its backup can be read; nothing was changed.
+        """
+        self._files.make_directory(self._directory)
+        return self._file.load(_read)
+
+    def saving(
+        self, lanes: Iterable[LaneRow], log_offset: int, *, is_writing: bool
+    ) -> Callable[[], None]:
+        """Renders the content and returns the disk part of a save, for a worker thread. That may raise DiskFull."""
+        content = msgspec.json.encode(SinkLanesContent(is_writing, log_offset, list(lanes)))
+
+        def write() -> None:
+            self._file.save(content)
+
+        return write
+
+
+def _read(content: dict[str, Any]) -> SinkLanesContent:
+    try:
+        return msgspec.convert(content, SinkLanesContent)
+    except msgspec.ValidationError as error:
+        raise BadContent(str(error)) from None

@@ -1,0 +1,287 @@
+"""Sinks against a real store: who may write, what is found again, and what survives a restart."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from cometmq.base.errors import DiskFull
+from cometmq.broker import sink_keeper
+from cometmq.broker.processors import sink as sink_processor
+from cometmq.broker.processors.sink import SinkProcessor
+from cometmq.broker.sink_keeper import PAUSE_SECONDS, SinkKeeper
+from cometmq.broker.sink_record import SinkRecord
+from cometmq.protocol.command import Command
+from cometmq.store.message_store import MessageStore
+from cometmq.store.meta.sink_lanes import SinkLanesFile
+from cometmq.testing.faulty_files import Outage
+
+MakeRig = Callable[..., Any]
+KEYS = [f"{number:032X}" for number in range(100)]
+
+
+class Sinks:
+    """A broker's part for sinks beside a rig; ``restart`` makes it anew from what is on disk and in the log."""
+
+    def __init__(self, rig: Any) -> None:
+        self.rig = rig
+        self.restart()
+        SinkProcessor(
+            live=rig.live, record=rig.sinks, keeper=self.keeper, store=rig.store
+        ).register(rig.dispatcher)
+
+    def restart(self) -> None:
+        rig = self.rig
+        self.file = SinkLanesFile("/store/config", rig.files)
+        record = SinkRecord() if hasattr(self, "keeper") else rig.sinks
+        self.record = record
+        self.keeper = SinkKeeper(record=record, store=rig.store, file=self.file, clock=rig.clock)
+        self.keeper.recover()
+
+    def begin(self) -> None:
+        asyncio.run(self.keeper.begin())
+
+    def open(self, batch: int = 0, writer: str = "w", *, again: bool = False) -> tuple[int, int]:
+        reply = self.ask(
+            29002,
+            sink="s",
+            partition="0",
+            batch=str(batch),
+            writer=writer,
+            again="true" if again else "false",
+        )
+        assert reply.code == 0, reply.remark
+        assert reply.ext is not None
+        return int(reply.ext["firstOffset"]), int(reply.ext["endOffset"])
+
+    def send(self, key: str, batch: int = 0, writer: str | None = "w", more: str = "") -> int:
+        fields = {} if writer is None else {"sink": writer}
+        text = f"UNIQ_KEY\x01{key}\x02__SINK\x01s/0/{batch}{more}"
+        reply: Command = self.rig.send("T", b"x", i=text, **fields)
+        return reply.code
+
+    def stored(self, first: int, end: int, batch: int = 0) -> list[str]:
+        """The keys found, read piece by piece."""
+        keys: list[str] = []
+        while first < end:
+            reply = self.ask(
+                29003,
+                sink="s",
+                partition="0",
+                batch=str(batch),
+                firstOffset=str(first),
+                endOffset=str(end),
+            )
+            assert reply.code == 0, reply.remark
+            assert reply.ext is not None
+            body = bytes(reply.body)
+            assert len(body) == 24 * int(reply.ext["count"])
+            for at in range(0, len(body), 24):
+                physical_offset = int.from_bytes(body[at : at + 8], "big")
+                assert self.rig.store.record_at(physical_offset) is not None
+                keys.append(body[at + 8 : at + 24].hex().upper())
+            first = int(reply.ext["nextOffset"])
+        return keys
+
+    def ask(self, code: int, **fields: str) -> Command:
+        reply: Command = self.rig.ask(code, fields)
+        return reply
+
+
+@pytest.fixture
+def sinks(rig: Any) -> Sinks:
+    made = Sinks(rig)
+    made.begin()
+    return made
+
+
+def test_what_earlier_attempts_stored_is_found(sinks: Sinks) -> None:
+    first, end = sinks.open(writer="first")
+    assert first == end
+    for key in KEYS[:5]:
+        assert sinks.send(key, writer="first") == 0
+        sinks.rig.send("U")
+    first, end = sinks.open(writer="second")
+    assert sinks.stored(first, end) == KEYS[:5]
+    assert sinks.stored(first, end, batch=1) == []
+    first, end = sinks.open(batch=1, writer="third")
+    assert first == end
+
+
+def test_a_long_log_is_read_in_pieces(sinks: Sinks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sink_processor, "SCAN_BYTES", 300)
+    sinks.open()
+    for key in KEYS:
+        sinks.send(key)
+    first, end = sinks.open()
+    assert sinks.stored(first, end) == KEYS
+
+
+def test_sends_of_a_writer_that_was_replaced_are_refused(sinks: Sinks) -> None:
+    sinks.open(writer="old")
+    sinks.open(writer="new")
+    assert sinks.send(KEYS[0], writer="old") == 604
+    assert sinks.rig.batch("T", (b"x", "A\x01b"), sink="old").code == 604
+    assert sinks.send(KEYS[1], writer="new") == 0
+    assert sinks.rig.batch("T", (b"x", "A\x01b"), sink="new").code == 0
+    assert sinks.rig.send("T").code == 0, "a message of nobody's sink"
+    assert len(sinks.rig.records("T")) == 3
+
+
+def test_copies_of_a_row_are_no_rows(sinks: Sinks) -> None:
+    first, _ = sinks.open()
+    sinks.send(KEYS[0])
+    sinks.send(KEYS[1], more="\x02DELAY\x011")
+    copy = f"UNIQ_KEY\x01{KEYS[0]}\x02__SINK\x01s/0/0\x02REAL_TOPIC\x01T"
+    sinks.rig.send("T", i=copy)
+    sinks.rig.send("%RETRY%CG", i=f"UNIQ_KEY\x01{KEYS[0]}\x02__SINK\x01s/0/0")
+    assert sinks.stored(first, sinks.rig.store.max_physical) == [KEYS[0], KEYS[1]]
+
+
+def test_keys_that_no_sink_made_are_told_as_zeros(sinks: Sinks) -> None:
+    first, _ = sinks.open()
+    sinks.send("short")
+    assert sinks.stored(first, sinks.rig.store.max_physical) == ["0" * 32]
+
+
+def test_the_first_lane_after_a_pause_waits_for_the_disk(rig: Any) -> None:
+    sinks = Sinks(rig)
+    waiting: list[Coroutine[Any, Any, None]] = []
+    rig.peer.run_handler = waiting.append
+    assert rig.dispatch(open_command()) == []
+    asyncio.run(waiting[0])
+    (reply,) = rig.peer.take()
+    assert reply.code == 0
+    assert sinks.keeper.is_writing
+    content = sinks.file.load()
+    assert content is not None
+    assert content.is_writing
+
+
+def test_a_full_disk_opens_no_lane(rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sinks = Sinks(rig)
+
+    def full(*args: object, **settings: object) -> Callable[[], None]:
+        def write() -> None:
+            raise DiskFull("no space")
+
+        return write
+
+    monkeypatch.setattr(sinks.file, "saving", full)
+    waiting: list[Coroutine[Any, Any, None]] = []
+    rig.peer.run_handler = waiting.append
+    rig.dispatch(open_command())
+    asyncio.run(waiting[0])
+    (reply,) = rig.peer.take()
+    assert (reply.code, reply.remark) == (14, "the lanes of sinks cannot be saved: no space")
+
+
+@pytest.mark.parametrize(
+    ("code", "fields", "remark"),
+    [
+        (29002, {"sink": "a/b"}, "expected a sink id"),
+        (29002, {"partition": "-1"}, "must be 0 or more"),
+        (29002, {"writer": ""}, "a writer's name"),
+        (29002, {"writer": "x" * 101}, "a writer's name"),
+        (29003, {"firstOffset": "-1"}, "is negative"),
+        (29003, {"firstOffset": "7"}, "no record of the log begins at offset 7"),
+        (29004, {"sink": ""}, "expected a sink id"),
+    ],
+)
+def test_refusals(sinks: Sinks, code: int, fields: dict[str, str], remark: str) -> None:
+    sinks.open()
+    sinks.send(KEYS[0])
+    good = {"sink": "s", "partition": "0", "batch": "0", "writer": "w"}
+    good |= {"firstOffset": "0", "endOffset": "1000"}
+    reply = sinks.ask(code, **(good | fields))
+    assert reply.code == 29
+    assert remark in (reply.remark or "")
+
+
+class TestOverRestarts:
+    def test_rows_since_the_last_save_are_found_in_the_log(self, sinks: Sinks) -> None:
+        sinks.rig.send("T")
+        sinks.open(batch=6, writer="first")
+        sinks.send(KEYS[0], batch=6, writer="first")
+        sinks.open(batch=7, writer="second")
+        sinks.send(KEYS[1], batch=7, writer="second")
+        sinks.send(KEYS[2], batch=7, writer="second")
+        sinks.restart()
+        (lane,) = sinks.record.rows()
+        assert (lane.sink, lane.partition, lane.batch) == ("s", 0, 7)
+        end = sinks.rig.store.max_physical
+        assert sinks.stored(lane.first_offset, end, batch=7) == [KEYS[1], KEYS[2]]
+        assert not sinks.keeper.is_writing
+
+    def test_a_store_that_was_killed_tells_the_same(self, sinks: Sinks) -> None:
+        sinks.open(batch=3)
+        sinks.send(KEYS[0], batch=3)
+        rig = sinks.rig
+        rig.files.restart(Outage.PROCESS_KILL)
+        rig.store = MessageStore(
+            rig.live.current.store,
+            store_host=b"\x7f\0\0\1\0\0\0\0",
+            files=rig.files,
+            clock=rig.clock,
+        )
+        rig.store.load()
+        sinks.restart()
+        (lane,) = sinks.record.rows()
+        assert lane.batch == 3
+
+    def test_nothing_is_walked_over_when_nobody_wrote(
+        self, sinks: Sinks, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sinks.open(batch=1)
+        sinks.send(KEYS[0], batch=1)
+        asyncio.run(sinks.keeper.stop())
+        monkeypatch.setattr(sinks.rig.store, "sink_marks_since", None)
+        sinks.restart()
+        (lane,) = sinks.record.rows()
+        assert lane.batch == 1
+
+    def test_a_pause_ends_all_writers(self, sinks: Sinks) -> None:
+        sinks.open(batch=1)
+        sinks.rig.clock.advance(PAUSE_SECONDS + 1)
+        asyncio.run(sinks.keeper.check())
+        assert not sinks.keeper.is_writing
+        assert sinks.send(KEYS[0], batch=1) == 604
+        sinks.begin()
+        sinks.open(batch=1, again=True)
+        assert sinks.send(KEYS[0], batch=1) == 0
+
+    def test_lanes_are_saved_as_the_log_grows(
+        self, sinks: Sinks, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sink_keeper, "GROWTH_BYTES_MAX", 500)
+        sinks.open(batch=1)
+        sinks.send(KEYS[0], batch=1)
+        asyncio.run(sinks.keeper.check())
+        saved = sinks.file.load()
+        assert saved is not None
+        assert saved.log_offset == 0
+        for key in KEYS[:10]:
+            sinks.send(key, batch=1)
+        asyncio.run(sinks.keeper.check())
+        saved = sinks.file.load()
+        assert saved is not None
+        assert saved.log_offset == sinks.rig.store.max_physical
+        assert saved.is_writing
+        sinks.restart()
+        (lane,) = sinks.record.rows()
+        assert (lane.batch, lane.first_offset) == (1, 0)
+
+    def test_a_closed_sink_stays_forgotten(self, sinks: Sinks) -> None:
+        sinks.open(batch=1)
+        assert sinks.ask(29004, sink="s").code == 0
+        asyncio.run(sinks.keeper.stop())
+        sinks.restart()
+        assert list(sinks.record.rows()) == []
+
+
+def open_command() -> Command:
+    ext = {"sink": "s", "partition": "0", "batch": "0", "writer": "w"}
+    return Command(code=29002, ext=ext, opaque=7)

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pytest
+
+from cometmq.broker.sink_record import SinkRecord
+from cometmq.model.sink import SinkMark
+from cometmq.protocol.refusal import Refused
+from cometmq.store.meta.sink_lanes import LaneRow
+
+
+def mark(batch: int, partition: int = 0, sink: str = "s") -> SinkMark:
+    return SinkMark(sink, partition, batch)
+
+
+def opened(
+    record: SinkRecord, batch: int, writer: str, log_end: int, *, again: bool = False
+) -> int:
+    return record.open(mark(batch), writer, is_again=again, log_end=log_end)
+
+
+def test_a_new_batch_has_nothing_stored_and_a_repeated_one_from_its_beginning() -> None:
+    record = SinkRecord()
+    assert opened(record, 0, "w0", 100) == 100
+    assert opened(record, 0, "w1", 250) == 100
+    assert opened(record, 1, "w2", 300) == 300
+    assert opened(record, 1, "w3", 400) == 300
+
+
+def test_only_the_last_writer_of_a_lane_may_write() -> None:
+    record = SinkRecord()
+    opened(record, 0, "old", 0)
+    record.admit("old")
+    opened(record, 0, "new", 0)
+    record.admit("new")
+    with pytest.raises(Refused, match="no lane of a sink is open for this writer"):
+        record.admit("old")
+    record.open(mark(0, partition=1), "other", is_again=False, log_end=0)
+    record.admit("new")
+
+
+def test_a_writer_that_was_replaced_does_not_take_the_lane_back() -> None:
+    record = SinkRecord()
+    opened(record, 0, "old", 0)
+    opened(record, 0, "new", 0)
+    with pytest.raises(Refused, match="written by a later attempt") as refused:
+        opened(record, 0, "old", 0, again=True)
+    assert refused.value.code == 604
+    record.admit("new")
+    assert opened(record, 0, "new", 50, again=True) == 0
+    record.close_writers()
+    assert opened(record, 0, "old", 50, again=True) == 0, "after a pause whoever comes first"
+
+
+def test_a_sink_never_goes_back() -> None:
+    record = SinkRecord()
+    opened(record, 5, "w", 0)
+    with pytest.raises(Refused, match="has written batch 5 already and cannot go back to batch 4"):
+        opened(record, 4, "v", 0)
+    record.admit("w")
+
+
+def test_what_the_log_says_counts_as_what_was_opened() -> None:
+    record = SinkRecord()
+    record.load([LaneRow("s", 0, 3, 1000)])
+    record.note(mark(3), 1500)
+    record.note(mark(4), 2000)
+    record.note(mark(4), 2100)
+    record.note(mark(2), 2200)
+    record.note(mark(9, partition=1), 2300)
+    assert list(record.rows()) == [LaneRow("s", 0, 4, 2000), LaneRow("s", 1, 9, 2300)]
+    assert opened(record, 4, "w", 5000) == 2000
+
+
+def test_rows_that_the_log_has_lost_are_not_looked_for() -> None:
+    record = SinkRecord()
+    record.load([LaneRow("s", 0, 3, 1000)])
+    assert opened(record, 3, "w", 600) == 600
+
+
+def test_the_least_recently_opened_lane_is_forgotten_first() -> None:
+    record = SinkRecord(lanes_max=2)
+    record.open(mark(1, sink="a"), "wa", is_again=False, log_end=10)
+    record.open(mark(1, sink="b"), "wb", is_again=False, log_end=20)
+    record.open(mark(1, sink="a"), "wa", is_again=True, log_end=30)
+    record.open(mark(1, sink="c"), "wc", is_again=False, log_end=40)
+    assert [row.sink for row in record.rows()] == ["a", "c"]
+    with pytest.raises(Refused):
+        record.admit("wb")
+
+
+def test_a_closed_sink_is_forgotten() -> None:
+    record = SinkRecord()
+    opened(record, 1, "w", 0)
+    record.open(mark(1, sink="t"), "x", is_again=False, log_end=0)
+    assert record.close("s") == 1
+    assert record.close("s") == 0
+    assert len(record) == 1
+    with pytest.raises(Refused):
+        record.admit("w")
+    record.admit("x")
