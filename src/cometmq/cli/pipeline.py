@@ -1,0 +1,172 @@
+"""``cometmq pipeline``: topics through Spark into tables and topics, as a small YAML file says.
+
+Spark is imported inside the commands: it takes a second to import, and is installed only where pipelines run.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cometmq.base.errors import UsageError
+from cometmq.cli.client_command import Command, exit_codes
+
+if TYPE_CHECKING:
+    from cometmq.spark.pipeline.definition import Pipeline
+
+
+@click.group()
+def pipeline() -> None:
+    """Run data pipelines on Spark: topics, tables and what is between them.
+
+    FILE is a YAML file (docs/howto/pipelines.md), or the name of a pipeline that comes along: see
+    `cometmq pipeline list`.
+    """
+
+
+def _file_options(command: Command) -> Command:
+    options = [
+        click.argument("file"),
+        click.option(
+            "--set",
+            "given",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="A parameter of the file; may be given several times.",
+        ),
+        click.option("--master", help="Where Spark runs, instead of what the file says."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@pipeline.command("list")
+def list_pipelines() -> None:
+    """List the pipelines that come along."""
+    with exit_codes("cometmq pipeline list"):
+        _need_spark()
+        from cometmq.spark.pipeline.shipped import description_of, shipped
+
+        for name, path in shipped().items():
+            click.echo(f"{name:18} {description_of(path)}")
+
+
+@pipeline.command()
+@click.argument("file")
+def show(file: str) -> None:
+    """Print the file of a pipeline that comes along, to be changed and run."""
+    with exit_codes("cometmq pipeline show"):
+        _need_spark()
+        from cometmq.spark.pipeline.shipped import find
+
+        click.echo(find(file).read_text(encoding="utf-8"), nl=False)
+
+
+@pipeline.command()
+@_file_options
+@click.option("--no-spark", is_flag=True, help="Check only what needs no Spark: seconds quicker.")
+def validate(*, file: str, given: tuple[str, ...], master: str | None, no_spark: bool) -> None:
+    """Check a file: keys, options, schemas, SQL and functions. Nothing is read or written.
+
+    \b
+    Exit code: 0 it can be run; 2 it cannot, each mistake with its line.
+    """
+    with exit_codes("cometmq pipeline validate"):
+        definition = _load(file, given, master)
+        if not no_spark:
+            _analyse(definition)
+        click.echo(f"{definition.file}: good")
+
+
+@pipeline.command()
+@_file_options
+@click.option("--plan", "has_plan", is_flag=True, help="Spark's own plan of each query too.")
+def explain(*, file: str, given: tuple[str, ...], master: str | None, has_plan: bool) -> None:
+    """Tell what a pipeline reads, does, writes and promises. Secrets are not shown."""
+    with exit_codes("cometmq pipeline explain"):
+        definition = _load(file, given, master)
+        from cometmq.spark.pipeline.explain import explain as explain_pipeline
+
+        click.echo(explain_pipeline(definition))
+        if has_plan:
+            for name, plan in _analyse(definition).items():
+                click.echo(f"\nplan of {name}\n{plan}")
+
+
+@pipeline.command()
+@_file_options
+@click.option("--once", "is_once", is_flag=True, help="Take what is there now, then end.")
+@click.option(
+    "-q", "--quiet", "is_quiet", is_flag=True, help="Tell nothing but errors and results."
+)
+def run(
+    *, file: str, given: tuple[str, ...], master: str | None, is_once: bool, is_quiet: bool
+) -> None:
+    """Run a pipeline until it is through, or until Ctrl-C.
+
+    The next run goes on where this one ended, whatever ended it: the checkpoint of the file remembers.
+
+    \b
+    Exit code: 0 through, or stopped by Ctrl-C; 1 a query failed; 2 a mistake in the file.
+
+    \b
+    Examples:
+      cometmq pipeline run archive --once --set topic=Orders
+      cometmq pipeline run my-pipeline.yaml
+    """
+    with exit_codes("cometmq pipeline run", when_interrupted=0):
+        definition = _load(file, given, master)
+        from cometmq.spark.pipeline.progress import Terminal
+        from cometmq.spark.pipeline.run import run as run_pipeline
+
+        terminal = Terminal(sys.stderr, is_quiet=is_quiet)
+        for line in run_pipeline(definition, is_once=is_once, terminal=terminal):
+            click.echo(line)
+
+
+def _need_spark() -> None:
+    """Raises UsageError that names the packages to install."""
+    from cometmq.spark.pipeline.session import check_installed
+
+    check_installed()
+
+
+def _load(file: str, given: tuple[str, ...], master: str | None) -> Pipeline:
+    _need_spark()
+    from cometmq.spark.pipeline.file import load
+    from cometmq.spark.pipeline.shipped import find
+
+    values: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--set takes NAME=VALUE, not {text!r}")
+        values[name] = value
+    path: Path = find(file)
+    definition = load(path, given=values, environment=os.environ)
+    return replace(definition, master=master) if master else definition
+
+
+def _analyse(definition: Pipeline) -> dict[str, str]:
+    """Spark's plans by query. Raises what does not fit together."""
+    import logging
+
+    from cometmq.spark.pipeline.explain import plan_of
+    from cometmq.spark.pipeline.run import analysed
+    from cometmq.spark.pipeline.session import spark_session
+
+    # PySpark logs what it raises, with hundreds of lines; the message that we print says it in one.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    with spark_session(
+        definition.name,
+        master=definition.master,
+        settings=definition.settings,
+        python_files=definition.python_files,
+    ) as spark:
+        return {name: plan_of(frame) for name, frame in analysed(spark, definition).items()}

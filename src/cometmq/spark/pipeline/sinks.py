@@ -1,0 +1,155 @@
+"""Frames into sinks: as streaming queries that were started, or as batches that were written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cometmq.base.errors import ConfigError
+from cometmq.model.properties import RESERVED
+from cometmq.spark.bodies import REASON
+from cometmq.spark.pipeline.definition import Pipeline, Sink, Trigger
+from cometmq.spark.pipeline.queries import Query
+from cometmq.spark.pipeline.transforms import FORMATS, Views, mistake
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+ROWS_WRITTEN: Final = "rows_written"
+
+MESSAGE_COLUMNS: Final = ("topic", "keys", "tags", "properties", "delayLevel", "shardingKey")
+"""Columns that the sink of a topic takes beside the body; with ``body: json`` all others go into the body."""
+
+DEAD_LETTER_REASON: Final = "DEAD_LETTER_REASON"
+ORIGIN_PREFIX: Final = "ORIGIN_"
+
+_CONSOLE_ROWS: Final = 20
+
+
+def frame_for(pipeline: Pipeline, query: Query, views: Views) -> DataFrame:
+    """What goes into the sink of a query, with its rows counted on the way.
+
+    Raises:
+        PipelineFileError: the frame lacks what the sink needs.
+    """
+    from pyspark.sql import functions as F
+
+    sink = query.sink
+    frame = views.frames[sink.view]
+    if query.failed_of is not None:
+        frame = dead_letter_rows(views.failed[query.failed_of])
+    missing = [name for name in sink.partition_by if name not in frame.columns]
+    if missing:
+        raise mistake(
+            pipeline,
+            sink.line,
+            f"sink {sink.name}: partitionBy names {', '.join(missing)}, which is no column; "
+            f"there are {', '.join(frame.columns)}",
+        )
+    if sink.format == "rocketmq":
+        try:
+            frame = topic_rows(frame, is_body_json=sink.is_body_json)
+        except ConfigError as error:
+            raise mistake(pipeline, sink.line, f"sink {sink.name}: {error}") from None
+    return frame.observe(ROWS_WRITTEN, F.count(F.lit(1)).alias(ROWS_WRITTEN))
+
+
+def topic_rows(frame: DataFrame, *, is_body_json: bool) -> DataFrame:
+    """The columns that the sink of a topic takes. Raises ConfigError when there is no body."""
+    from pyspark.sql import functions as F
+
+    taken = [name for name in MESSAGE_COLUMNS if name in frame.columns]
+    if not is_body_json:
+        if "body" not in frame.columns:
+            raise ConfigError(
+                f"the rows have no column body, only {', '.join(frame.columns)}; "
+                "select one, or set body: json to make it of all columns"
+            )
+        return frame.select("body", *taken)
+    fields = [name for name in frame.columns if name not in taken]
+    if not fields:
+        raise ConfigError(
+            "body: json makes the body of columns, but only those of messages are there"
+        )
+    return frame.select(F.to_json(F.struct(*fields)).alias("body"), *taken)
+
+
+def dead_letter_rows(failed: DataFrame) -> DataFrame:
+    """Rows that could not be decoded as messages: the body as it came, the reason and the origin as properties."""
+    from pyspark.sql import functions as F
+
+    origin = [
+        item
+        for name in ("topic", "brokerName", "queueId", "queueOffset", "msgId")
+        if name in failed.columns
+        for item in (F.lit(ORIGIN_PREFIX + name), F.col(name).cast("string"))
+    ]
+    told = F.create_map(F.lit(DEAD_LETTER_REASON), F.col(REASON), *origin)
+    told = F.map_filter(told, lambda _, value: value.isNotNull() & (value != ""))
+    if "properties" in failed.columns:
+        # What the system set on the message belongs to that one, not to its copy; what we set ourselves is set anew.
+        ours = F.map_filter(
+            F.coalesce(F.col("properties"), F.create_map().cast("map<string,string>")),
+            lambda name, _: (
+                ~name.isin(sorted(RESERVED))
+                & ~name.startswith(ORIGIN_PREFIX)
+                & (name != DEAD_LETTER_REASON)
+                & ~name.startswith("__")
+            ),
+        )
+        told = F.map_concat(ours, told)
+    kept = [name for name in ("body", "keys", "tags") if name in failed.columns]
+    return failed.select(*kept, told.alias("properties"))
+
+
+def start(frame: DataFrame, query: Query, trigger: Trigger) -> StreamingQuery:
+    """Start a streaming query."""
+    sink = query.sink
+    writer: Any = frame.writeStream.queryName(query.name).outputMode(sink.mode)
+    if trigger.interval is None:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=trigger.interval)
+    if query.checkpoint is not None:
+        writer = writer.option("checkpointLocation", query.checkpoint)
+    if sink.format == "console":
+        return writer.foreachBatch(_show_batch(sink)).start()  # type: ignore[no-any-return]
+    return _configured(writer, sink).start()  # type: ignore[no-any-return]
+
+
+def write(frame: DataFrame, query: Query) -> None:
+    """Write a batch; returns when it is written."""
+    sink = query.sink
+    if sink.format == "console":
+        _show(frame, sink)
+        return
+    _configured(frame.write, sink).mode(sink.mode).save()
+
+
+def _configured(writer: Any, sink: Sink) -> Any:
+    writer = writer.format(FORMATS.get(sink.format, sink.format)).options(**sink.options)
+    if not sink.partition_by:
+        return writer
+    if sink.format in FORMATS:
+        return writer.option("partitionBy", ",".join(sink.partition_by))
+    return writer.partitionBy(*sink.partition_by)
+
+
+def _show_batch(sink: Sink) -> Any:
+    def show(frame: DataFrame, batch_id: int) -> None:
+        frame = frame.cache()
+        try:
+            if not frame.isEmpty():
+                print(f"{sink.name}, batch {batch_id}:", flush=True)
+                _show(frame, sink)
+        finally:
+            frame.unpersist()
+
+    return show
+
+
+def _show(frame: DataFrame, sink: Sink) -> None:
+    count = int(sink.options.get("numRows", _CONSOLE_ROWS))
+    is_cut = sink.options.get("truncate", "false") == "true"
+    is_vertical = sink.options.get("vertical", "false") == "true"
+    frame.show(count, truncate=is_cut, vertical=is_vertical)
