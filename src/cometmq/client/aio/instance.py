@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import random
 import time
 import weakref
 from typing import Final, Protocol, Self
 
-from cometmq.base.errors import RemotingError, UsageError
+from cometmq.base.errors import UsageError
 from cometmq.base.ports import Clock
 from cometmq.base.system import SystemClock
 from cometmq.client.aio.background import Background
+from cometmq.client.aio.group_members import ask_members
 from cometmq.client.aio.heartbeat import Heartbeats
 from cometmq.client.aio.name_servers import NameServers
 from cometmq.client.aio.roles import ConsumerRole, ProducerRole, RoleTable
@@ -31,10 +31,7 @@ from cometmq.client.errors import BrokerNotKnown, ClientClosed, NoRoute
 from cometmq.model.ids import MASTER_ID
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.route import TopicRoute
-from cometmq.protocol.bodies.heartbeat import ConsumerList
-from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
-from cometmq.protocol.reply_errors import error_for
 from cometmq.remoting.auth import sign
 from cometmq.remoting.client import RemotingClient
 from cometmq.remoting.connection import Connection
@@ -251,33 +248,21 @@ class ClientInstance:
         await self._heartbeats.beat_all()
 
     async def consumer_ids(self, topic: str, group: str) -> list[str]:
-        """The client ids of a group's consumers, as a broker of the topic knows them.
+        """The client ids of a group's consumers, as the brokers of the topic know them.
 
         Raises:
             NoRoute: the topic has no broker.
-            BrokerReplyError: the broker knows no consumer of the group.
+            BrokerReplyError: no broker knows a consumer of the group.
             RemotingError: no broker answered.
         """
         route = await self.route(topic)
-        names = [data.broker_name for data in route.broker_datas]
-        random.shuffle(names)
-        failure: RemotingError | None = None
-        for name in names:
-            address = self._routes.table.writable_address(name)
-            if address is None:
-                continue
-            request = Command(RequestCode.GET_CONSUMER_LIST_BY_GROUP, {"consumerGroup": group})
-            try:
-                reply = await self.call(address, request, self.config.call_seconds)
-            except RemotingError as error:
-                failure = error
-                continue
-            if reply.code != ResponseCode.SUCCESS:
-                raise error_for(reply, address)
-            return ConsumerList.decode(reply.body).consumer_id_list
-        if failure is not None:
-            raise failure
-        raise NoRoute(f"topic {topic!r} has no broker")
+        known = (
+            self._routes.table.writable_address(data.broker_name) for data in route.broker_datas
+        )
+        addresses = [address for address in known if address is not None]
+        if not addresses:
+            raise NoRoute(f"topic {topic!r} has no broker")
+        return await ask_members(self.call, addresses, group, self.config.call_seconds)
 
     def wrap_topic(self, name: str) -> str:
         """The topic's name on the wire."""
