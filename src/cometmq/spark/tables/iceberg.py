@@ -4,8 +4,9 @@ Tasks write Parquet files, the driver adds them in one transaction. The snapshot
 the batch; the table's properties remember the last batch of each query, since snapshots expire. A batch that comes
 again after a failure is found there and passed over, so every row is in the table once.
 
-Options: ``table`` as namespace.name; ``catalog``, its name, "default" if not given; ``catalog.NAME`` for what it
-needs (``catalog.type``, ``catalog.uri``, ``catalog.warehouse`` ...); ``partitionBy``, columns divided by commas; ``snapshot`` to read an older state.
+Options: ``table`` as namespace.name; ``catalog``, its name, "default" if not given; ``catalog.NAME`` for what it needs
+(``catalog.type``, ``catalog.uri``, ``catalog.warehouse`` ...); ``partitionBy``, columns divided by commas; ``snapshot``
+to read an older state.
 """
 
 from __future__ import annotations
