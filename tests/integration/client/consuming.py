@@ -36,7 +36,7 @@ class Taken:
 
     def __init__(self, act: Callable[[ReceivedMessage], Any] | None = None) -> None:
         self.messages: list[ReceivedMessage] = []
-        self._act = act
+        self.act = act
 
     @property
     def bodies(self) -> list[bytes]:
@@ -47,11 +47,11 @@ class Taken:
 
     def in_thread(self, message: ReceivedMessage) -> Any:
         self.messages.append(message)
-        return self._act(message) if self._act is not None else None
+        return self.act(message) if self.act is not None else None
 
     async def listener(self, message: ReceivedMessage) -> Any:
         self.messages.append(message)
-        returned = self._act(message) if self._act is not None else None
+        returned = self.act(message) if self.act is not None else None
         return await returned if asyncio.iscoroutine(returned) else returned
 
 

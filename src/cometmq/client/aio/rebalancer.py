@@ -107,6 +107,7 @@ class Rebalancer:
         self._taking: dict[MessageQueue, asyncio.Task[None]] = {}
         self._leaving: dict[MessageQueue, asyncio.Task[None]] = {}
         self._leaving_held: dict[MessageQueue, HeldQueue] = {}
+        self._resets: dict[MessageQueue, int] = {}
         self._members: dict[str, list[str]] = {}
         self._quick_tries = 0
         self._is_closing = False
@@ -168,8 +169,15 @@ class Rebalancer:
                 self._leave(queue, commit=False)
 
     def restart(self, queue: MessageQueue, offset: int) -> asyncio.Task[None] | None:
-        """Go on from another offset: what is in work ends, what was pulled is forgotten. None when it is not held."""
-        return self._leave(queue, offset=offset) if queue in self._entries else None
+        """Go on from another offset: what is in work ends, what was pulled is forgotten.
+
+        A queue that is just being taken or left has the offset in the end, too. None when there is nothing to wait for.
+        """
+        if queue in self._entries:
+            return self._leave(queue, offset=offset)
+        if queue in self._leaving or queue in self._taking:
+            self._resets[queue] = offset
+        return self._leaving.get(queue)
 
     async def close(self, timeout: float) -> None:
         """Let go of everything; what listeners do not end in time is not committed and will be delivered again."""
@@ -272,6 +280,9 @@ class Rebalancer:
                 is_locked = True
                 locked_at = await self._lock(queue, self._locks)
             offset = await self._start_offset(queue)
+            while (reset := self._resets.pop(queue, None)) is not None:
+                offset = reset
+                await self._offsets.commit({queue: offset})
         except asyncio.CancelledError:
             if is_locked and self._locks is not None:
                 await self._locks.unlock([queue])
@@ -292,6 +303,7 @@ class Rebalancer:
 
     def _taken(self, queue: MessageQueue, task: asyncio.Task[None]) -> None:
         del self._taking[queue]
+        self._resets.pop(queue, None)
         if task.cancelled():
             # It may have become ours again meanwhile.
             self._soon_after(0.0)
@@ -314,7 +326,8 @@ class Rebalancer:
             task.cancel()
 
     def _correct(self, queue: MessageQueue, offset: int) -> None:
-        self.restart(queue, offset)
+        if queue in self._entries:
+            self._leave(queue, offset=offset)
 
     def _leave(
         self,
@@ -351,14 +364,19 @@ class Rebalancer:
                 held.jobs_open,
             )
         position = held.process.commit_offset if offset is None else offset
+        position = self._resets.pop(queue, position)
         if commit:
             await self._offsets.commit({queue: position})
+            while (reset := self._resets.pop(queue, None)) is not None:
+                position = reset
+                await self._offsets.commit({queue: position})
         if self._locks is not None:
             await self._locks.unlock([queue])
         logger.info("queue left group=%s queue=%s offset=%d", self._group, queue, position)
 
     def _left(self, queue: MessageQueue, task: asyncio.Task[None]) -> None:
         del self._leaving[queue]
+        self._resets.pop(queue, None)
         self._on_left(self._leaving_held.pop(queue))
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error(

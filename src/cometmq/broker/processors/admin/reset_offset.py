@@ -1,7 +1,9 @@
 """Moving a group's offsets, and asking its clients for theirs: requests 222 and 223.
 
 The position that counts is the one in the client's memory, so a reset is pushed to every client of the group; they
-commit it themselves. Without a client online nothing changes here, and tools fall back to committing by themselves.
+commit it themselves. It is noted here, too, for a queue that nobody holds at the moment and for groups that pop, whose
+position is the broker's. Without a client online nothing changes, as in RocketMQ 4.9, and tools fall back to committing
+by themselves.
 """
 
 from __future__ import annotations
@@ -78,6 +80,8 @@ class ResetOffsetAdmin:
                 f"Consumer not online, so can not reset offset. Group: {header.group} "
                 f"Topic: {header.topic} Timestamp: {header.timestamp}",
             )
+        for queue, offset in table.items():
+            self._offsets.commit(header.group, header.topic, queue.queue_id, offset)
         for client in clients:
             client.connection.oneway(_push(header, table, is_c=command.language == "CPP"))
         log.info(
