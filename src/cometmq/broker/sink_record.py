@@ -70,7 +70,7 @@ class SinkRecord:
                 f"sink {mark.sink} partition {mark.partition} has written batch {lane.batch} already and "
                 f"cannot go back to batch {mark.batch}; a query that starts anew needs a sink id of its own",
             )
-        elif is_again and lane.writer not in (None, writer):
+        elif is_again and lane.writer is not None and _attempt(lane.writer) != _attempt(writer):
             raise Refused(
                 ResponseCode.ILLEGAL_OPERATION,
                 f"sink {mark.sink} partition {mark.partition} batch {mark.batch} is written by a later attempt",
@@ -129,3 +129,8 @@ class SinkRecord:
         if lane is not None and lane.writer is not None:
             self._writers.pop(lane.writer, None)
             lane.writer = None
+
+
+def _attempt(writer: str) -> str:
+    """Who writes, without the number of the connection: ``attempt.3`` is ``attempt`` on its fourth connection."""
+    return writer.rpartition(".")[0] or writer

@@ -112,7 +112,11 @@ class Cluster:
         return sorted(unwrap(namespace, name) for name in names if wrap(namespace, name) == name)
 
     def queues(self, topic: str) -> list[MessageQueue]:
-        """The readable queues of a topic. From now on the brokers that have them are known.
+        """The readable queues of a topic. From now on the brokers that have them are known. Raises as ``route`` does."""
+        return subscribe_queues(topic, self.route(topic))
+
+    def route(self, topic: str) -> TopicRoute:
+        """Where the queues of a topic are.
 
         Raises:
             NoRoute: no name server knows the topic.
@@ -129,7 +133,7 @@ class Cluster:
             raise error_for(reply, address)
         route = decode_route(reply.body)
         self._learn(route)
-        return subscribe_queues(topic, route)
+        return route
 
     def places(self, broker_name: str) -> tuple[Place, ...]:
         """The known addresses of a broker, the master's first."""

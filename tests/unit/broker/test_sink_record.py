@@ -51,6 +51,19 @@ def test_a_writer_that_was_replaced_does_not_take_the_lane_back() -> None:
     assert opened(record, 0, "old", 50, again=True) == 0, "after a pause whoever comes first"
 
 
+def test_an_attempt_replaces_its_own_connection() -> None:
+    record = SinkRecord()
+    opened(record, 0, "a.0", 0)
+    opened(record, 0, "a.1", 0, again=True)
+    with pytest.raises(Refused):
+        record.admit("a.0")
+    with pytest.raises(Refused, match="written by a later attempt"):
+        opened(record, 0, "b.0", 0, again=True)
+    opened(record, 0, "b.0", 0)
+    with pytest.raises(Refused, match="written by a later attempt"):
+        opened(record, 0, "a.2", 0, again=True)
+
+
 def test_a_sink_never_goes_back() -> None:
     record = SinkRecord()
     opened(record, 5, "w", 0)

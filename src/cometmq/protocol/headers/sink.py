@@ -11,7 +11,9 @@ from cometmq.protocol.fields import Header, Int32, Int64, wire
 
 
 class OpenSinkHeader(Header):
-    """Request 29002. ``is_again``: the writer had the lane open already, and must not take it from a later one."""
+    """Request 29002. A writer is named ``attempt.number``; a new connection takes a new number, so that what may still
+    come through the old one is refused. ``is_again``: the attempt had the lane, and must not take it from a later one.
+    """
 
     sink: str
     partition: Int32
