@@ -112,7 +112,7 @@ class Cluster:
         return sorted(unwrap(namespace, name) for name in names if wrap(namespace, name) == name)
 
     def queues(self, topic: str) -> list[MessageQueue]:
-        """The readable queues of a topic. From now on the brokers that have them are known. Raises as ``route`` does."""
+        """The readable queues of a topic; its brokers are known from now on. Raises as ``route`` does."""
         return subscribe_queues(topic, self.route(topic))
 
     def route(self, topic: str) -> TopicRoute:
