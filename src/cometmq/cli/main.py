@@ -6,6 +6,7 @@ import click
 
 from cometmq import __version__
 from cometmq.cli.consume import consume
+from cometmq.cli.pipeline import pipeline
 from cometmq.cli.produce import produce
 
 
@@ -78,3 +79,4 @@ def demo(count: int) -> None:
 
 main.add_command(produce)
 main.add_command(consume)
+main.add_command(pipeline)

@@ -97,7 +97,7 @@ def parse(
     """Like ``load``, of a text; ``file`` is the name that mistakes carry."""
     reader = Reader(file)
     root = reader.fields(reader.parse(text), "the file", _ROOT_KEYS)
-    values = _parameters(reader, root, given or {})
+    values = _parameters(reader, root, given or {}, environment or {})
     rest = Fields(
         {key: each for key, each in root.values.items() if key != "parameters"},
         root.lines,
@@ -110,13 +110,19 @@ def parse(
     return pipeline
 
 
-def _parameters(reader: Reader, root: Fields, given: Mapping[str, str]) -> dict[str, str]:
+def _parameters(
+    reader: Reader, root: Fields, given: Mapping[str, str], environment: Mapping[str, str]
+) -> dict[str, str]:
     """What was given, else the default of the file. One with neither is a mistake."""
     section = reader.fields(root.values.get("parameters"), "parameters")
     values: dict[str, str] = {}
     for name, node in section.values.items():
         default = reader.text(node, f"the default of parameter {name}")
         value = given.get(name, default)
+        if name not in given and default is not None:
+            # A default may be made of the environment, and of parameters above it.
+            filled = replace_placeholders(node, _lookup(values, environment), reader.mistake)
+            value = reader.text(filled, name)
         if value is None:
             reader.mistake(
                 section.line_of(name),
@@ -136,8 +142,10 @@ def _parameters(reader: Reader, root: Fields, given: Mapping[str, str]) -> dict[
 def _lookup(values: Mapping[str, str], environment: Mapping[str, str]) -> Callable[[str], str]:
     def value_of(name: str) -> str:
         if name.startswith("env:"):
-            variable = name.removeprefix("env:")
+            variable, has_default, default = name.removeprefix("env:").partition(":-")
             if variable not in environment:
+                if has_default:
+                    return default
                 raise ConfigError(
                     f"${{{name}}}: the environment has no variable {variable}; set it"
                 )
@@ -240,7 +248,7 @@ def _source(reader: Reader, name: str, node: Node) -> Source:
     options = _options(reader, fields, what, format_name)
     stream = reader.flag(fields.values.get("stream"), f"stream of {what}")
     is_stream = format_name in ("rocketmq", "rate") if stream is None else stream
-    if is_stream and format_name in ("rocketmq-log", "delta", "iceberg"):
+    if is_stream and format_name in ("delta", "iceberg"):
         reader.mistake(
             fields.line_of("stream"), f"{format_name} cannot be read as a stream; set stream: false"
         )
@@ -249,7 +257,10 @@ def _source(reader: Reader, name: str, node: Node) -> Source:
         reader.mistake(
             fields.line, f"{what} needs schema: a stream of files cannot look into files to come"
         )
-    body = _body(reader, fields.values.get("body"), what, format_name, options)
+    body_node = fields.values.get("body")
+    if body_node is not None:
+        body_node = _at(body_node, fields.line_of("body"))
+    body = _body(reader, body_node, what, format_name, options)
     return Source(
         line=fields.line,
         name=name,

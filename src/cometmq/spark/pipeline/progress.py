@@ -22,6 +22,7 @@ class Batch:
     rows_written: int | None
     rows_per_second: float
     seconds: float
+    rows_too_late: int = 0
     behind: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -37,6 +38,10 @@ def batch_of(progress: Mapping[str, Any]) -> Batch:
         rows_written=None if written is None else int(written.get(ROWS_WRITTEN, 0)),
         rows_per_second=_number(progress.get("processedRowsPerSecond")),
         seconds=_number(progress.get("durationMs", {}).get("triggerExecution")) / 1000,
+        rows_too_late=sum(
+            int(state.get("numRowsDroppedByWatermark", 0))
+            for state in progress.get("stateOperators", [])
+        ),
         behind=behind,
     )
 
@@ -60,6 +65,7 @@ class Totals:
         self.batch_count = 0
         self.rows_read = 0
         self.rows_written: int | None = None
+        self.rows_too_late = 0
         self.seconds = 0.0
         self.last: Batch | None = None
         self._last_id = -1
@@ -74,6 +80,7 @@ class Totals:
         self._last_id = batch.batch_id
         self.batch_count += 1
         self.rows_read += batch.rows_read
+        self.rows_too_late += batch.rows_too_late
         self.seconds += batch.seconds
         if batch.rows_written is not None:
             self.rows_written = (self.rows_written or 0) + batch.rows_written
@@ -82,11 +89,11 @@ class Totals:
     def summary(self) -> str:
         batches = "1 batch" if self.batch_count == 1 else f"{self.batch_count:,} batches"
         if not self.batch_count:
-            return f"{self.name}: nothing new"
+            return f"{self.name}: nothing new since the last run"
         written = "" if self.rows_written is None else f", {_rows(self.rows_written)} written"
-        return (
-            f"{self.name}: {_rows(self.rows_read)} read{written}, {batches} in {self.seconds:.1f} s"
-        )
+        late = f", {_rows(self.rows_too_late)} too late" if self.rows_too_late else ""
+        read = f"{_rows(self.rows_read)} read"
+        return f"{self.name}: {read}{written}{late}, {batches} in {self.seconds:.1f} s"
 
 
 def batch_line(name: str, batch: Batch) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cometmq.base.errors import ConfigError
-from cometmq.model.properties import RESERVED
 from cometmq.spark.bodies import REASON
 from cometmq.spark.pipeline.definition import Pipeline, Sink, Trigger
 from cometmq.spark.pipeline.queries import Query
@@ -17,7 +16,15 @@ if TYPE_CHECKING:
 
 ROWS_WRITTEN: Final = "rows_written"
 
-MESSAGE_COLUMNS: Final = ("topic", "keys", "tags", "properties", "delayLevel", "shardingKey")
+MESSAGE_COLUMNS: Final = (
+    "topic",
+    "keys",
+    "tags",
+    "properties",
+    "delayLevel",
+    "deliverTime",
+    "shardingKey",
+)
 """Columns that the sink of a topic takes beside the body; with ``body: json`` all others go into the body."""
 
 DEAD_LETTER_REASON: Final = "DEAD_LETTER_REASON"
@@ -48,30 +55,36 @@ def frame_for(pipeline: Pipeline, query: Query, views: Views) -> DataFrame:
         )
     if sink.format == "rocketmq":
         try:
-            frame = topic_rows(frame, is_body_json=sink.is_body_json)
+            frame = topic_rows(frame, sink)
         except ConfigError as error:
             raise mistake(pipeline, sink.line, f"sink {sink.name}: {error}") from None
     return frame.observe(ROWS_WRITTEN, F.count(F.lit(1)).alias(ROWS_WRITTEN))
 
 
-def topic_rows(frame: DataFrame, *, is_body_json: bool) -> DataFrame:
+def topic_rows(frame: DataFrame, sink: Sink) -> DataFrame:
     """The columns that the sink of a topic takes. Raises ConfigError when there is no body."""
     from pyspark.sql import functions as F
 
-    taken = [name for name in MESSAGE_COLUMNS if name in frame.columns]
-    if not is_body_json:
-        if "body" not in frame.columns:
+    if not sink.is_body_json:
+        if "body" not in frame.columns and "bodyColumn" not in sink.options:
             raise ConfigError(
                 f"the rows have no column body, only {', '.join(frame.columns)}; "
                 "select one, or set body: json to make it of all columns"
             )
-        return frame.select("body", *taken)
+        return frame
+    taken = [name for name in MESSAGE_COLUMNS if name in frame.columns]
     fields = [name for name in frame.columns if name not in taken]
     if not fields:
         raise ConfigError(
             "body: json makes the body of columns, but only those of messages are there"
         )
-    return frame.select(F.to_json(F.struct(*fields)).alias("body"), *taken)
+    # A column that an option names, such as shardingColumn, is part of the body and stays beside it.
+    named = [
+        value
+        for key, value in sink.options.items()
+        if key.endswith("Column") and value in fields and value not in taken
+    ]
+    return frame.select(F.to_json(F.struct(*fields)).alias("body"), *taken, *named)
 
 
 def dead_letter_rows(failed: DataFrame) -> DataFrame:
@@ -87,19 +100,17 @@ def dead_letter_rows(failed: DataFrame) -> DataFrame:
     told = F.create_map(F.lit(DEAD_LETTER_REASON), F.col(REASON), *origin)
     told = F.map_filter(told, lambda _, value: value.isNotNull() & (value != ""))
     if "properties" in failed.columns:
-        # What the system set on the message belongs to that one, not to its copy; what we set ourselves is set anew.
-        ours = F.map_filter(
+        # Names that we set ourselves are set anew; those of the system are left out by the sink.
+        theirs = F.map_filter(
             F.coalesce(F.col("properties"), F.create_map().cast("map<string,string>")),
-            lambda name, _: (
-                ~name.isin(sorted(RESERVED))
-                & ~name.startswith(ORIGIN_PREFIX)
-                & (name != DEAD_LETTER_REASON)
-                & ~name.startswith("__")
-            ),
+            lambda name, _: ~name.startswith(ORIGIN_PREFIX) & (name != DEAD_LETTER_REASON),
         )
-        told = F.map_concat(ours, told)
-    kept = [name for name in ("body", "keys", "tags") if name in failed.columns]
-    return failed.select(*kept, told.alias("properties"))
+        told = F.map_concat(theirs, told)
+    # A message needs a body, and a row of another source may have had none.
+    is_empty = F.col("body").isNull() | (F.octet_length("body") == 0)
+    body = F.when(is_empty, F.encode(F.col(REASON), "UTF-8")).otherwise(F.col("body"))
+    kept = [name for name in ("keys", "tags") if name in failed.columns]
+    return failed.select(body.alias("body"), *kept, told.alias("properties"))
 
 
 def start(frame: DataFrame, query: Query, trigger: Trigger) -> StreamingQuery:
