@@ -98,10 +98,17 @@ def decode_at(
     last_offset: int | None = None,
     tag: str | None = None,
     check_crc: bool = False,
+    physical_offsets: Ints | None = None,
 ) -> pa.RecordBatch:
-    """As ``decode``, of records that start at the given positions of ``data``, with anything between them."""
+    """As ``decode``, of records that start at the given positions of ``data``, with anything between them.
+
+    Args:
+        physical_offsets: where each record lies in its log; one that says something else of itself is refused.
+    """
     assert len(data) <= DATA_BYTES_MAX, len(data)
     frames = locate(data, starts, sizes)
+    if physical_offsets is not None:
+        _check_places(frames, physical_offsets)
     if check_crc:
         _check_crc(data, frames)
     is_inner = frames.head["sys_flag"] & _INNER == _INNER
@@ -142,6 +149,10 @@ class _Columns:
             "reconsumeTimes": lambda: pa.array(
                 self._frames.tail["reconsume_times"].astype(np.int32)
             ),
+            "physicalOffset": lambda: pa.array(
+                self._frames.head["physical_offset"].astype(np.int64)
+            ),
+            "storedSize": lambda: self._int32("size"),
         }
 
     def batch(self, columns: Sequence[str], tags: Sequence[str] | None) -> pa.RecordBatch:
@@ -171,7 +182,7 @@ class _Columns:
             return raw.cast(pa.string())
         except pa.ArrowInvalid:
             row = next(row for row, text in enumerate(raw.to_pylist()) if not _is_utf8(text))
-            position = int(self._frames.starts[row])
+            position = int(self._frames.origins[row])
             raise UndecodableRecord(position, f"its {what} is not UTF-8") from None
 
     def _int32(self, field: str) -> pa.Array:
@@ -193,7 +204,7 @@ class _Columns:
         frames = self._frames
         at = int(frames.body_at[row])
         body = bytes(self._data[at : at + int(frames.tail["body_bytes"][row])])
-        return _decompressed(body, int(frames.head["sys_flag"][row]), int(frames.starts[row]))
+        return _decompressed(body, int(frames.head["sys_flag"][row]), int(frames.origins[row]))
 
     def _host_texts(self, starts: Ints, lengths: Ints) -> pa.Array:
         encoded = spans(self._buffer, starts, starts + lengths).dictionary_encode()
@@ -256,6 +267,15 @@ def _decompressed(body: bytes, sys_flag: int, position: int) -> bytes:
         raise UndecodableRecord(position, str(error)) from error
 
 
+def _check_places(frames: Frames, physical_offsets: Ints) -> None:
+    is_right = frames.head["physical_offset"] == physical_offsets
+    if not is_right.all():
+        row = int(np.argmin(is_right))
+        told, expected = int(frames.head["physical_offset"][row]), int(physical_offsets[row])
+        position = int(frames.origins[row])
+        raise UndecodableRecord(position, f"a record of offset {told} at offset {expected}")
+
+
 def _check_crc(data: Data, frames: Frames) -> None:
     view = memoryview(data)
     places = zip(
@@ -266,7 +286,7 @@ def _check_crc(data: Data, frames: Frames) -> None:
     )
     for row, (start, end, crc) in enumerate(places):
         if end > start and zlib.crc32(view[start:end]) & 0x7FFFFFFF != crc:
-            position = int(frames.starts[row])
+            position = int(frames.origins[row])
             raise UndecodableRecord(position, f"body does not match its checksum {crc}")
 
 
@@ -274,16 +294,18 @@ def _unwrapped(data: Data, frames: Frames, is_inner: Ints) -> tuple[Data, Frames
     """The same records with every inner batch replaced by a record per message in it, its offset counted on."""
     view = memoryview(data)
     parts: list[bytes | memoryview] = []
+    origins: list[int] = []
     for start, size, inner in zip(
         frames.starts.tolist(), frames.sizes.tolist(), is_inner.tolist(), strict=True
     ):
-        if inner:
-            parts += _messages_of(view[start : start + size], start)
-        else:
-            parts.append(view[start : start + size])
+        stored = view[start : start + size]
+        parts += _messages_of(stored, start) if inner else [stored]
+        origins += [start] * (len(parts) - len(origins))
     sizes = np.array([len(part) for part in parts], dtype=np.int64)
     joined = b"".join(parts)
-    return joined, locate(joined, np.cumsum(sizes) - sizes, sizes)
+    unwrapped = locate(joined, np.cumsum(sizes) - sizes, sizes)
+    unwrapped.origins = np.array(origins, dtype=np.int64)
+    return joined, unwrapped
 
 
 def _messages_of(stored: memoryview, position: int) -> list[bytes]:

@@ -72,6 +72,8 @@ class Frames:
     topic_at: Ints
     topic_bytes: Ints
     properties_at: Ints
+    origins: Ints
+    """Where each record starts in what was handed in: for errors."""
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -151,6 +153,7 @@ def locate(data: Data, starts: Ints, sizes: Ints) -> Frames:
         topic_at,
         topic_bytes,
         properties_at,
+        starts,
     )
 
 

@@ -30,27 +30,39 @@ _TYPES: Final[dict[str, tuple[pa.DataType, str]]] = {
     "flag": (pa.int32(), "int"),
     "reconsumeTimes": (pa.int32(), "int"),
 }
+_LOG_TYPES: Final[dict[str, tuple[pa.DataType, str]]] = {
+    "physicalOffset": (pa.int64(), "bigint"),
+    "storedSize": (pa.int32(), "int"),
+}
+_ALL_TYPES: Final = _TYPES | _LOG_TYPES
 
 COLUMNS: Final[tuple[str, ...]] = tuple(_TYPES)
+LOG_COLUMNS: Final[tuple[str, ...]] = tuple(_LOG_TYPES)
+"""Where a record lies in the log and what it takes there; for those who read log files, and ask for them by name."""
+
 BODY: Final = "body"
 
 
-def chosen_columns(columns: str | None, include_body: bool) -> tuple[str, ...]:
+def chosen_columns(
+    columns: str | None, include_body: bool, extra: tuple[str, ...] = ()
+) -> tuple[str, ...]:
     """The columns a reader asked for, in the order of ``COLUMNS``.
 
     Args:
         columns: names separated by commas, in any case; None or blank for all of them.
         include_body: False leaves the body out, whether or not it is named.
+        extra: further columns that may be named, behind the others.
 
     Raises:
         UsageError: a name that is no column, or nothing left to read.
     """
-    by_lower_name = {name.lower(): name for name in COLUMNS}
+    every = COLUMNS + extra
+    by_lower_name = {name.lower(): name for name in every}
     asked = [part.strip() for part in (columns or "").split(",") if part.strip()]
     unknown = [name for name in asked if name.lower() not in by_lower_name]
     if unknown:
         raise UsageError(
-            f"option columns names {', '.join(unknown)}; expected some of {', '.join(COLUMNS)}"
+            f"option columns names {', '.join(unknown)}; expected some of {', '.join(every)}"
         )
     wanted = {by_lower_name[name.lower()] for name in asked} or set(COLUMNS)
     if not include_body:
@@ -60,14 +72,14 @@ def chosen_columns(columns: str | None, include_body: bool) -> tuple[str, ...]:
             "option columns names the body alone and includeBody is false, which leaves no column; "
             "change one of them"
         )
-    return tuple(name for name in COLUMNS if name in wanted)
+    return tuple(name for name in every if name in wanted)
 
 
 def arrow_schema(columns: Sequence[str]) -> pa.Schema:
     """Exactly what Spark derives from ``spark_schema``: it compares the two and refuses a difference."""
-    return pa.schema([pa.field(name, _TYPES[name][0]) for name in columns])
+    return pa.schema([pa.field(name, _ALL_TYPES[name][0]) for name in columns])
 
 
 def spark_schema(columns: Sequence[str]) -> str:
     """The columns as Spark DDL."""
-    return ", ".join(f"{name} {_TYPES[name][1]}" for name in columns)
+    return ", ".join(f"{name} {_ALL_TYPES[name][1]}" for name in columns)
