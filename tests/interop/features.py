@@ -185,6 +185,31 @@ FEATURES = (
     Feature("query by key", java=("query-by-key",), go=NO_CALL, node=NO_CALL),
     Feature("search by time", java=("search-by-time",), go=NO_CALL, node=NO_CALL),
     Feature(
+        "positions reset by time, while consumers run and while none does",
+        java=(
+            "reset-back-while-running",
+            "reset-before-the-first",
+            "reset-after-the-last",
+            "reset-skip-backlog",
+            "reset-while-offline",
+            "reset-refused",
+        ),
+        go=NO_CALL,
+        node=NO_CALL,
+    ),
+    Feature(
+        "positions cloned and measured",
+        java=("clone-offsets", "consume-time-span", "consume-stats"),
+        go=NO_CALL,
+        node=NO_CALL,
+    ),
+    Feature(
+        "members with different subscriptions",
+        java=("subscription-mismatch",),
+        go=NOT_TRIED,
+        node=NOT_TRIED,
+    ),
+    Feature(
         "TLS",
         java=("tls",),
         go="the client has no TLS",
