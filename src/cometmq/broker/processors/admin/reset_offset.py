@@ -77,7 +77,7 @@ class ResetOffsetAdmin:
         if not clients:
             raise Refused(
                 ResponseCode.CONSUMER_NOT_ONLINE,
-                f"Consumer not online, so can not reset offset. Group: {header.group} "
+                f"Consumer not online, so can not reset offset, Group: {header.group} "
                 f"Topic: {header.topic} Timestamp: {header.timestamp}",
             )
         for queue, offset in table.items():
