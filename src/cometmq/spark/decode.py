@@ -163,9 +163,10 @@ class _Columns:
             if not pc.all(is_wanted, min_count=0).as_py():
                 self._frames = self._frames.where(is_wanted.to_numpy(zero_copy_only=False))
                 self._properties = self._parsed_properties()
-        return pa.RecordBatch.from_arrays(
-            [self._makers[name]() for name in columns], schema=arrow_schema(columns)
-        )
+        arrays = [self._makers[name]() for name in columns]
+        # They hold this object and it holds megabytes: nothing to leave to the garbage collector.
+        self._makers.clear()
+        return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(columns))
 
     def _parsed_properties(self) -> PropertyColumns:
         frames = self._frames
