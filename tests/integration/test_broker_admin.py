@@ -185,7 +185,7 @@ def test_a_setting_takes_effect_at_once() -> None:
     with_admin(run)
 
 
-@pytest.mark.parametrize("code", [50, 323, 907, 3001])
+@pytest.mark.parametrize("code", [50, 907, 3001])
 def test_what_does_not_exist_yet_is_not_supported(code: int) -> None:
     async def run(admin: Admin) -> None:
         reply = await admin.ask(code)

@@ -88,6 +88,35 @@ def test_committed_rolled_back_and_found_out() -> None:
     asyncio.run(main())
 
 
+def test_an_operator_has_a_discarded_transaction_checked_anew() -> None:
+    is_known = False
+
+    async def find_out(message: ReceivedMessage) -> TransactionState:
+        return COMMIT if is_known else UNKNOWN
+
+    async def main() -> None:
+        nonlocal is_known
+        async with (
+            cluster(settings=SOON | {"transactionCheckMax": "2"}) as servers,
+            RawClient(servers.broker_address) as client,
+            producer(servers.name_servers, check=find_out) as sender,
+        ):
+            await sender.send_transaction(Message(topic=TOPIC, body=b"u-"))
+            (discarded,) = await client.read_until(1, TRANSACTION_DISCARD_TOPIC)
+            assert await bodies(servers.name_servers) == []
+            is_known = True
+            reply = await client.ask(323, {"msgId": discarded.offset_id})
+            assert reply.code == 0, reply.remark
+            await eventually(lambda: all_ended(client), "the transaction is ended", 20)
+            assert await bodies(servers.name_servers) == [b"u-"]
+            for wrong in ("", "nonsense", "7F00000100002A9F0000000000000001"):
+                reply = await client.ask(323, {"msgId": wrong})
+                assert reply.code == 1
+                assert reply.remark
+
+    asyncio.run(main())
+
+
 def test_a_pull_that_waits_is_woken_by_a_commit() -> None:
     async def main() -> None:
         async with (

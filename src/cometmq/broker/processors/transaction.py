@@ -1,24 +1,31 @@
 """END_TRANSACTION: what a producer says became of its local transaction. One-way as a rule; if not, answered.
 
 A transaction that was ended before stays as it was, and the answer says so: a repeated request does no harm.
+RESUME_CHECK_HALF_MESSAGE: an operator has a transaction checked anew, one that was discarded as a rule.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
+from cometmq.base.errors import UsageError
 from cometmq.base.ports import Clock
 from cometmq.broker.live_config import LiveConfig
 from cometmq.broker.processors.put_failure import refusal_of
 from cometmq.broker.transaction.transactions import Decision, Transactions
 from cometmq.model.flags import SysFlag
+from cometmq.model.message_id import parse_offset_id
 from cometmq.model.properties import PRODUCER_GROUP
 from cometmq.model.record import Record
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import FLAG_ONEWAY, Command
 from cometmq.protocol.fields import decode_fields
-from cometmq.protocol.headers.transaction import EndTransactionHeader
+from cometmq.protocol.headers.transaction import (
+    EndTransactionHeader,
+    ResumeCheckHalfMessageHeader,
+)
 from cometmq.protocol.refusal import Refused
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
@@ -26,6 +33,8 @@ from cometmq.store.message_store import MessageStore
 from cometmq.store.put import Stored
 
 log = logging.getLogger("cometmq.broker")
+
+_S = TypeVar("_S", Stored, Stored | None)
 
 _DECISIONS: Final = {
     int(SysFlag.TRANSACTION_COMMIT): Decision.COMMIT,
@@ -44,14 +53,22 @@ class TransactionProcessor:
 
     def register(self, dispatcher: Dispatcher) -> None:
         dispatcher.add(RequestCode.END_TRANSACTION, self.end)
+        dispatcher.add(RequestCode.RESUME_CHECK_HALF_MESSAGE, self.check_anew)
+
+    def check_anew(self, connection: Connection, command: Command) -> Command | None:
+        header = decode_fields(ResumeCheckHalfMessageHeader, command.ext)
+        self._require_master()
+        try:
+            physical_offset = parse_offset_id(header.msg_id or "").physical_offset
+        except UsageError as error:
+            raise Refused(ResponseCode.SYSTEM_ERROR, str(error)) from None
+        stored = self._stored(lambda: self._transactions.check_anew(physical_offset))
+        log.info("transaction checked anew message=%s by=%s", header.msg_id, connection.peer)
+        return self._answer(connection, command, stored)
 
     def end(self, connection: Connection, command: Command) -> Command | None:
         header = decode_fields(EndTransactionHeader, command.ext)
-        if self._live.current.identity.is_slave:
-            raise Refused(
-                ResponseCode.SLAVE_NOT_AVAILABLE,
-                "Transaction message only process in the master node.",
-            )
+        self._require_master()
         decision = _DECISIONS.get(header.commit_or_rollback)
         if decision is None:
             # The producer does not know (yet). RocketMQ leaves this without an answer, too.
@@ -63,13 +80,7 @@ class TransactionProcessor:
             )
             return None
         half = self._half(header)
-        try:
-            stored = self._transactions.end(half, decision)
-        except Exception as error:
-            refusal = refusal_of(error, self._live.current.store.log.message_bytes_max)
-            if refusal is None:
-                raise
-            raise refusal from error
+        stored = self._stored(lambda: self._transactions.end(half, decision))
         if stored is None:
             log.info(
                 "transaction ended before group=%s queue_offset=%d ignored=%s",
@@ -82,6 +93,23 @@ class TransactionProcessor:
                 "the transaction was ended before; the first decision counts",
             )
         return self._answer(connection, command, stored)
+
+    def _require_master(self) -> None:
+        if self._live.current.identity.is_slave:
+            raise Refused(
+                ResponseCode.SLAVE_NOT_AVAILABLE,
+                "Transaction message only process in the master node.",
+            )
+
+    def _stored(self, put: Callable[[], _S]) -> _S:
+        """What ``put`` returns. Raises Refused when the store does not take it."""
+        try:
+            return put()
+        except Exception as error:
+            refusal = refusal_of(error, self._live.current.store.log.message_bytes_max)
+            if refusal is None:
+                raise
+            raise refusal from error
 
     def _half(self, header: EndTransactionHeader) -> Record:
         half = self._transactions.half_at(header.commit_log_offset)

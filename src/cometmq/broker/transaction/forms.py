@@ -99,6 +99,12 @@ def discarded_form(half: Record) -> NewMessage:
     return _follower(half, TRANSACTION_DISCARD_TOPIC, 0, pairs, ~half.physical_offset)
 
 
+def reopened_form(discarded: Record) -> NewMessage:
+    """A discarded message as a half message again, of which nobody has been asked yet."""
+    pairs = {**discarded.properties, TRANSACTION_CHECK_TIMES: "0", WAIT: "false"}
+    return _follower(discarded, HALF_TOPIC, QUEUE_ID, pairs, 0)
+
+
 def mark_form(half_offset: int, now_ms: int) -> NewMessage:
     """Says that the half message at this offset of the half queue is done with."""
     return NewMessage(

@@ -4,6 +4,7 @@
                           │ └──rollback──────────────────> mark
                           └──no word for a while─────────> copy + mark, and a producer of the group is asked (39)
                                └──asked too often, too old─> discarded message + mark
+                                    └──an operator wants it checked anew─> half
 
 A transaction is open as long as its newest half message has no mark; the open ones are kept in memory (``open_table``).
 What ends it, or replaces the half message, is stored together with the mark, in one write with nothing in between. So
@@ -41,6 +42,7 @@ from cometmq.broker.transaction.forms import (
     half_form,
     identity_of,
     mark_form,
+    reopened_form,
 )
 from cometmq.broker.transaction.open_table import OPEN_MAX, OpenHalf, OpenTable
 from cometmq.broker.transaction.recovery import (
@@ -159,11 +161,7 @@ class Transactions:
         Raises:
             Refused: too many transactions are open, or its properties leave no room for those of later checks.
         """
-        if self._open.is_full:
-            raise Refused(
-                ResponseCode.SYSTEM_BUSY,
-                f"{OPEN_MAX} transactions are open; end some of them first",
-            )
+        self._require_room()
         pairs = parse_properties(message.properties.decode())
         half = half_form(message, pairs, is_wait=is_wait)
         if len(half.properties) + TEXT_BYTES_SPARE > TEXT_BYTES_MAX:
@@ -185,6 +183,52 @@ class Transactions:
                 marks_before=self._marks_end,
             )
         )
+        return stored
+
+    def _require_room(self) -> None:
+        if self._open.is_full:
+            raise Refused(
+                ResponseCode.SYSTEM_BUSY,
+                f"{OPEN_MAX} transactions are open; end some of them first",
+            )
+
+    def check_anew(self, physical_offset: int) -> Stored:
+        """Begin to count the checks of a transaction anew.
+
+        An open one is named by any of its half messages, a discarded one by its message in the discard topic. That
+        becomes a half message again, each time it is named here.
+
+        Raises:
+            Refused: there is no such message, or its transaction has ended.
+            As ``MessageStore.put``: nothing has changed.
+        """
+        discarded = record_of(self._store, physical_offset, TRANSACTION_DISCARD_TOPIC)
+        if discarded is not None:
+            return self._reopen(discarded)
+        named = self.half_at(physical_offset)
+        half = None if named is None else self._open.find(identity_of(named))
+        newest = None if half is None else self._half(half)
+        if half is None or newest is None:
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"expected a half message of an open transaction, or a message of {TRANSACTION_DISCARD_TOPIC}, "
+                f"at offset {physical_offset}; "
+                + ("there is none" if named is None else "its transaction has ended"),
+            )
+        return self._copy(half, newest, 0)[0]
+
+    def _reopen(self, discarded: Record) -> Stored:
+        self._require_room()
+        if committed_form(discarded) is None:
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"the message at offset {discarded.physical_offset} names no topic and queue that it could go to",
+            )
+        marks_before = self._marks_end
+        stored = self._store.put(reopened_form(discarded))
+        reopened = record_of(self._store, stored.physical_offset, HALF_TOPIC)
+        assert reopened is not None, stored
+        self._open.add(open_half(reopened, stored.queue_offset, marks_before))
         return stored
 
     def half_at(self, physical_offset: int) -> Record | None:
@@ -257,19 +301,23 @@ class Transactions:
             self._discard(half, record)
 
     def _check(self, half: OpenHalf, record: Record) -> None:
-        copy = copy_form(record, half.identity, half.check_count + 1)
-        mark = mark_form(half.queue_offset, self._clock.wall_ms())
-        marks_before = self._marks_end
-        stored, _ = self._store.put_together([copy, mark])
-        copied = record_of(self._store, stored.physical_offset, HALF_TOPIC)
-        assert copied is not None, stored
-        self._open.add(open_half(copied, half.identity, marks_before))
+        _, copied = self._copy(half, record, half.check_count + 1)
         if not self._questions.ask(copied):
             log.info(
                 "nobody to ask about a transaction queue_offset=%d checks=%d",
                 half.identity,
                 half.check_count + 1,
             )
+
+    def _copy(self, half: OpenHalf, record: Record, check_count: int) -> tuple[Stored, Record]:
+        copy = copy_form(record, half.identity, check_count)
+        mark = mark_form(half.queue_offset, self._clock.wall_ms())
+        marks_before = self._marks_end
+        stored, marked = self._store.put_together([copy, mark])
+        copied = record_of(self._store, stored.physical_offset, HALF_TOPIC)
+        assert copied is not None, stored
+        self._open.add(open_half(copied, half.identity, marks_before))
+        return marked, copied
 
     def _discard(self, half: OpenHalf, record: Record) -> None:
         self._topics.system_topic(TRANSACTION_DISCARD_TOPIC)

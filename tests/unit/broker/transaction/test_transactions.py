@@ -120,6 +120,53 @@ def test_asked_too_often(rig: Any) -> None:
     assert "TRANS_CHECK_MAX_TIME_TOPIC" in rig.topics.made
 
 
+def test_a_discarded_transaction_is_checked_anew(rig: Any) -> None:
+    rig.half(b"a")
+    for _ in range(4):
+        rig.round()
+    (discarded,) = rig.records("TRANS_CHECK_MAX_TIME_TOPIC", 0)
+    rig.transactions.check_anew(discarded.physical_offset)
+    assert rig.transactions.open_count == 1
+    rig.crash()
+    (asked,) = rig.round()
+    assert (asked.body, asked.properties["TRANSACTION_CHECK_TIMES"]) == (b"a", "1")
+    assert rig.commit(asked) is not None
+    assert rig.delivered == [b"a"]
+    assert rig.round() == []
+
+
+def test_an_open_transaction_is_checked_as_if_for_the_first_time(rig: Any) -> None:
+    place = rig.half(b"a")
+    for _ in range(3):
+        rig.round()
+    rig.transactions.check_anew(place.physical_offset)
+    for outage in (None, Outage.PROCESS_KILL):
+        if outage is not None:
+            rig.crash(outage)
+        assert rig.transactions.open_count == 1
+    (asked,) = rig.round()
+    assert asked.properties["TRANSACTION_CHECK_TIMES"] == "1"
+    # It is still the same transaction, whichever half message names it.
+    assert rig.commit(place) is not None
+    assert rig.commit(asked) is None
+    assert rig.delivered == [b"a"]
+
+
+def test_what_cannot_be_checked_anew(rig: Any) -> None:
+    place = rig.half(b"a")
+    rig.commit(place)
+    (delivered,) = rig.records("T", 2)
+    for offset, reason in (
+        (place.physical_offset, "its transaction has ended"),
+        (delivered.physical_offset, "there is none"),
+        (10**9, "there is none"),
+        (-1, "there is none"),
+    ):
+        with pytest.raises(Refused, match=reason):
+            rig.transactions.check_anew(offset)
+    assert (rig.transactions.open_count, len(rig.halves)) == (0, 1)
+
+
 def test_the_count_of_checks_survives(rig: Any) -> None:
     rig.half(b"a")
     rig.round()
