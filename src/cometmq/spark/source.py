@@ -1,16 +1,23 @@
-"""The data source ``rocketmq``: topics as Spark tables, read in batches and as streams."""
+"""The data source ``rocketmq``: topics as Spark tables, read and written in batches and as streams."""
 
 from __future__ import annotations
 
 import dataclasses
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from cometmq.spark.batch_reader import RocketMQBatchReader
 from cometmq.spark.errors import BadOption
 from cometmq.spark.schema import COLUMNS, arrow_schema, spark_schema
+from cometmq.spark.sink import batch_writer, stream_writer
 from cometmq.spark.source_options import SourceOptions, read_source_options
 from cometmq.spark.stream_reader import RocketMQStreamReader
 
@@ -30,6 +37,12 @@ class RocketMQDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return RocketMQStreamReader(self._source_options(schema), schema.fieldNames())
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        return batch_writer(schema, self.options, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        return stream_writer(schema, self.options, overwrite)
 
     def _source_options(self, schema: StructType) -> SourceOptions:
         """With the columns that a user's own schema names, if there is one. Raises BadOption."""

@@ -1,0 +1,261 @@
+"""One task's rows into the brokers: which queue each goes to, in what requests, and which are there already.
+
+Each queue has at most one request under way, so that the rows of a queue keep their order whatever is sent again. All
+queues together have several, so that the brokers need not wait for the task, nor the task for them.
+
+A row's unique key is a hash of what is sent, of the sink, the batch and the partition. When a batch is repeated, the
+brokers are asked which keys they hold of it, and each of those is left out once. So the order of the rows does not
+matter, nor which queue they went to; a row that is not the same as before is written.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Final
+
+import pyarrow as pa
+
+from cometmq.client.core.namespace import wrap
+from cometmq.client.core.prepare import check_sendable
+from cometmq.client.core.publish_queues import publish_queues
+from cometmq.client.core.queue_selector import hash_index
+from cometmq.client.errors import BrokerNotKnown, NoRoute
+from cometmq.model.message_queue import MessageQueue
+from cometmq.model.names import AUTO_CREATE_TOPIC
+from cometmq.model.properties import SINK, UNIQ_KEY
+from cometmq.model.sink import SinkMark
+from cometmq.spark.cluster import Cluster
+from cometmq.spark.connection import BlockingConnection
+from cometmq.spark.sink_errors import BadRow
+from cometmq.spark.sink_lane import BrokerLane, Request
+from cometmq.spark.sink_options import BATCH_BYTES_MAX, SinkOptions
+from cometmq.spark.sink_rows import RowReader, SinkRow
+
+KEY_BYTES: Final = 16
+ELEMENT_BYTES: Final = 22
+"""What a batch adds to body and properties of a message."""
+BATCH_COUNT_MAX: Final = 1000
+SINGLES_MAX: Final = 64
+"""Delayed messages under way to one broker; each is a request of its own."""
+BUFFER_BYTES_MAX: Final = 32 << 20
+"""In requests that are not full yet, of all queues together."""
+
+
+class _QueueTarget:
+    """A queue and what is to go there next."""
+
+    __slots__ = ("filling", "lane", "queue", "sent", "size_bytes", "wire_topic")
+
+    def __init__(self, queue: MessageQueue, wire_topic: str, lane: BrokerLane) -> None:
+        self.queue = queue
+        self.wire_topic = wire_topic
+        self.lane = lane
+        self.filling: Request | None = None
+        self.size_bytes = 0
+        self.sent: Request | None = None
+
+
+class _TopicTarget:
+    __slots__ = ("index", "queues")
+
+    def __init__(self, queues: list[_QueueTarget], index: int) -> None:
+        self.queues = queues
+        self.index = index % len(queues)
+
+    @property
+    def current(self) -> _QueueTarget:
+        return self.queues[self.index]
+
+    def go_on(self) -> None:
+        self.index = (self.index + 1) % len(self.queues)
+
+
+class SinkWriter:
+    """Use it as ``writer.write(batches)``, then ``close``."""
+
+    def __init__(self, options: SinkOptions, mark: SinkMark) -> None:
+        self.written = 0
+        self.left_out = 0
+        """Rows that an earlier attempt had stored."""
+        self._options = options
+        self._mark = mark
+        self._attempt = uuid.uuid4().hex
+        self._cluster = Cluster(options.connection)
+        self._lanes: dict[str, BrokerLane] = {}
+        self._topics: dict[str, _TopicTarget] = {}
+        self._stored: Counter[bytes] = Counter()
+        self._delayed_seen: Counter[bytes] = Counter()
+        self._buffered_bytes = 0
+        self._key_base = blake2b(str(mark).encode(), digest_size=KEY_BYTES)
+        self._mark_text = f"{SINK}\x01{mark}\x02"
+
+    @property
+    def addresses(self) -> list[str]:
+        """Of the brokers that were written to."""
+        return [self._address(name) for name in self._lanes]
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Return once every row is acknowledged.
+
+        Raises:
+            BadRow: a row that can never be a message; rows before it may have been written.
+            CometError: brokers or name servers refuse or fail for longer than they may.
+        """
+        reader: RowReader | None = None
+        for batch in batches:
+            if reader is None:
+                reader = RowReader(batch.schema, self._options)
+            for row in reader.rows(batch):
+                self._add(row)
+        for topic in self._topics.values():
+            for target in topic.queues:
+                self._submit(target)
+        for lane in self._lanes.values():
+            lane.settle_all()
+
+    def close(self) -> None:
+        for lane in self._lanes.values():
+            lane.close()
+        self._cluster.close()
+
+    def _add(self, row: SinkRow) -> None:
+        topic = self._topics.get(row.topic)
+        if topic is None:
+            topic = self._topics[row.topic] = self._find(row.topic)
+        key = self._key(row)
+        if self._stored and self._stored[key] > 0:
+            self._stored[key] -= 1
+            self.left_out += 1
+            return
+        self.written += 1
+        properties = f"{UNIQ_KEY}\x01{key.hex().upper()}\x02{self._mark_text}{row.text}".encode()
+        # A copy: a view would keep the whole batch of rows for as long as this one waits for others.
+        element = (0, bytes(row.body), properties)
+        is_sharded = row.sharding is not None
+        if row.sharding is not None:
+            target = topic.queues[hash_index(row.sharding, len(topic.queues))]
+        else:
+            target = topic.current
+        if row.is_delayed:
+            self._submit_single(target, key, element)
+            if not is_sharded:
+                topic.go_on()
+            return
+        size_bytes = ELEMENT_BYTES + len(row.body) + len(properties)
+        if size_bytes > BATCH_BYTES_MAX:
+            raise BadRow(
+                f"a message of {size_bytes} bytes to topic {row.topic!r}; expected at most {BATCH_BYTES_MAX}"
+            )
+        if target.filling is not None and (
+            target.size_bytes + size_bytes > self._options.batch_bytes
+            or len(target.filling.keys) >= BATCH_COUNT_MAX
+        ):
+            self._submit(target)
+            if not is_sharded:
+                topic.go_on()
+                target = topic.current
+        if target.filling is None:
+            target.filling = Request(target.queue, target.wire_topic, is_batch=True)
+        target.filling.keys.append(key)
+        target.filling.elements.append(element)
+        target.size_bytes += size_bytes
+        self._buffered_bytes += size_bytes
+        if self._buffered_bytes > BUFFER_BYTES_MAX:
+            targets = [target for topic in self._topics.values() for target in topic.queues]
+            self._submit(max(targets, key=lambda target: target.size_bytes))
+
+    def _key(self, row: SinkRow) -> bytes:
+        hasher = self._key_base.copy()
+        if row.identity is not None:
+            hasher.update(f"\0id\0{row.topic}\0{row.identity}".encode())
+        else:
+            hasher.update(f"\0{row.topic}\0{len(row.text)}\0{row.text}".encode())
+            hasher.update(row.body)
+        if row.is_delayed:
+            # The broker tells delayed messages of one time apart by their keys.
+            plain = hasher.digest()
+            hasher.update(b"\0%d" % self._delayed_seen[plain])
+            self._delayed_seen[plain] += 1
+        return hasher.digest()
+
+    def _submit(self, target: _QueueTarget) -> None:
+        request = target.filling
+        if request is None:
+            return
+        target.filling = None
+        self._buffered_bytes -= target.size_bytes
+        target.size_bytes = 0
+        if target.sent is not None:
+            target.lane.settle(target.sent)
+        target.sent = request
+        target.lane.submit(request)
+
+    def _submit_single(
+        self, target: _QueueTarget, key: bytes, element: tuple[int, bytes, bytes]
+    ) -> None:
+        while target.lane.under_way >= SINGLES_MAX:
+            target.lane.settle_oldest()
+        request = Request(target.queue, target.wire_topic, is_batch=False)
+        request.keys.append(key)
+        request.elements.append(element)
+        target.lane.submit(request)
+
+    def _find(self, topic: str) -> _TopicTarget:
+        """The queues of a topic; their brokers are asked what they hold of this batch before anything is sent there."""
+        check_sendable(topic)
+        wire_topic = wrap(self._options.connection.namespace, topic)
+        try:
+            queues = publish_queues(topic, self._cluster.route(topic))
+        except NoRoute as unknown:
+            try:
+                route = self._cluster.route(AUTO_CREATE_TOPIC)
+            except NoRoute:
+                raise unknown from None
+            queues = publish_queues(topic, route, self._options.topic_queues)
+        if not queues:
+            raise NoRoute(f"topic {topic!r} has no writable queue on any master")
+        for name in sorted({queue.broker_name for queue in queues}):
+            if name not in self._lanes:
+                self._lanes[name] = self._open(name, topic)
+        targets = [
+            _QueueTarget(queue, wire_topic, self._lanes[queue.broker_name]) for queue in queues
+        ]
+        # Tasks side by side begin at different queues.
+        return _TopicTarget(targets, self._mark.partition)
+
+    def _open(self, broker_name: str, topic: str) -> BrokerLane:
+        is_first = True
+
+        def connect() -> BlockingConnection:
+            nonlocal is_first
+            if not is_first:
+                # It may have come up elsewhere.
+                try:
+                    self._cluster.route(topic)
+                except NoRoute:
+                    self._cluster.route(AUTO_CREATE_TOPIC)
+            is_first = False
+            connection = self._options.connection
+            return BlockingConnection(
+                self._address(broker_name),
+                tls=connection.tls,
+                credentials=connection.credentials,
+                timeout=self._options.send_seconds,
+            )
+
+        lane = BrokerLane(broker_name, connect, self._options, self._mark, self._attempt)
+        try:
+            self._stored += lane.open()
+        except BaseException:
+            lane.close()
+            raise
+        return lane
+
+    def _address(self, broker_name: str) -> str:
+        for place in self._cluster.places(broker_name):
+            if place.is_master:
+                return place.address
+        raise BrokerNotKnown(f"no master of broker {broker_name!r} is known")

@@ -1,0 +1,347 @@
+"""A sink's rows into a broker that loses connections, is busy, restarts, or is killed: each row once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyarrow")
+
+import pyarrow as pa
+
+from cometmq.cli.server_process import ServerProcess
+from cometmq.model.record import decode_records
+from cometmq.model.sink import SinkMark
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.command import Command
+from cometmq.protocol.headers.pull import BulkPullHeader
+from cometmq.protocol.reply_errors import TopicNotExist
+from cometmq.spark.bulk_pull import bulk_pull
+from cometmq.spark.cluster import Cluster as SparkCluster
+from cometmq.spark.cluster import Place
+from cometmq.spark.connection import BlockingConnection
+from cometmq.spark.sink_errors import NotExactlyOnce, SinkFenced, SinkStalled
+from cometmq.spark.sink_options import SinkOptions, read_sink_options
+from cometmq.spark.sink_writer import SinkWriter
+from cometmq.testing.cluster import cluster
+
+TOPIC = "Rows"
+
+
+def options(name_servers: str, **more: str) -> SinkOptions:
+    given = {"nameServers": name_servers, "topic": TOPIC, "batchBytes": "4k", "retryTimeout": "20s"}
+    return read_sink_options(given | more)
+
+
+def batches(start: int, end: int, step: int = 50) -> Iterator[pa.RecordBatch]:
+    """Rows of which every third looks like another one."""
+    for first in range(start, end, step):
+        bodies = [
+            b"%d" % (n // 3 * 3 if n % 3 else n) for n in range(first, min(first + step, end))
+        ]
+        yield pa.RecordBatch.from_pydict({"body": pa.array(bodies, pa.binary())})
+
+
+def expected(end: int) -> Counter[bytes]:
+    return Counter(value for batch in batches(0, end) for value in batch.column(0).to_pylist())
+
+
+def stored(address: str, topic: str = TOPIC) -> Counter[bytes]:
+    found: Counter[bytes] = Counter()
+    with BlockingConnection(address) as connection:
+        for queue_id in range(4):
+            offset = 0
+            while True:
+                header = BulkPullHeader(
+                    consumer_group="Reader",
+                    topic=topic,
+                    queue_id=queue_id,
+                    offset=offset,
+                    max_bytes=4 << 20,
+                    max_count=10_000,
+                )
+                try:
+                    pulled = bulk_pull(connection, header)
+                except TopicNotExist:
+                    return found
+                if pulled.code is not ResponseCode.SUCCESS:
+                    break
+                found.update(bytes(record.body) for record in decode_records(pulled.records))
+                offset = pulled.next_offset
+    return found
+
+
+def write(
+    settings: SinkOptions, rows: Iterator[pa.RecordBatch], batch: int = 0, partition: int = 0
+) -> tuple[int, int]:
+    writer = SinkWriter(settings, SinkMark("sink", partition, batch))
+    try:
+        writer.write(rows)
+        return writer.written, writer.left_out
+    finally:
+        writer.close()
+
+
+class Proxy:
+    """Between sink and broker. ``on_reply`` sees every piece the broker sends and may keep it: return False."""
+
+    def __init__(self, target: str, on_reply: Callable[[int], bool]) -> None:
+        host, _, port = target.rpartition(":")
+        self._target = (host, int(port))
+        self._on_reply = on_reply
+        self._count = 0
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._server.getsockname()[1]}"
+        self._threads: list[threading.Thread] = []
+        self._start(self._accept)
+
+    def close(self) -> None:
+        # A blocked accept is not woken by a close.
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        for thread in self._threads:
+            thread.join(10)
+
+    def _start(self, work: Callable[..., None], *arguments: Any) -> None:
+        thread = threading.Thread(target=work, args=arguments)
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._server.accept()
+            except OSError:
+                return
+            try:
+                far = socket.create_connection(self._target, timeout=5)
+            except OSError:
+                near.close()
+                continue
+            far.settimeout(None)
+            self._start(self._pump, near, far, False)
+            self._start(self._pump, far, near, True)
+
+    def _pump(self, source: socket.socket, sink: socket.socket, is_reply: bool) -> None:
+        try:
+            while data := source.recv(1 << 16):
+                if is_reply:
+                    self._count += 1
+                    if not self._on_reply(self._count):
+                        break
+                sink.sendall(data)
+        except OSError:
+            pass
+        for one in (source, sink):
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        source.close()
+
+
+Through = Callable[[str, Callable[[int], bool]], contextlib.AbstractContextManager[None]]
+
+
+@pytest.fixture
+def through(monkeypatch: pytest.MonkeyPatch) -> Through:
+    """Lets sinks find the broker behind a proxy."""
+
+    @contextlib.contextmanager
+    def run(target: str, on_reply: Callable[[int], bool]) -> Iterator[None]:
+        proxy = Proxy(target, on_reply)
+        monkeypatch.setattr(
+            SparkCluster, "places", lambda self, name: (Place(proxy.address, True),)
+        )
+        try:
+            yield
+        finally:
+            proxy.close()
+
+    return run
+
+
+def test_rows_are_written_and_a_repeated_batch_writes_what_is_missing() -> None:
+    with cluster() as servers:
+        settings = options(servers.name_servers)
+        assert write(settings, batches(0, 300)) == (300, 0)
+        assert write(settings, batches(0, 300)) == (0, 300)
+        assert write(settings, batches(0, 450)) == (150, 300)
+        assert stored(servers.broker_address) == expected(450)
+        assert write(settings, batches(0, 10), batch=1) == (10, 0)
+        assert write(settings, batches(0, 10), batch=1, partition=1) == (10, 0)
+
+
+def test_the_order_of_the_rows_does_not_matter() -> None:
+    with cluster() as servers:
+        settings = options(servers.name_servers)
+        write(settings, batches(0, 300))
+        assert write(settings, reversed(list(batches(0, 600)))) == (300, 300)
+        assert stored(servers.broker_address) == expected(600)
+
+
+def test_an_id_column_tells_rows_apart() -> None:
+    with cluster() as servers:
+        settings = options(servers.name_servers, idColumn="id")
+
+        def rows(text: str) -> Iterator[pa.RecordBatch]:
+            yield pa.RecordBatch.from_pydict({"body": [text, text], "id": [1, 2]})
+
+        assert write(settings, rows("first")) == (2, 0)
+        assert write(settings, rows("another text")) == (0, 2)
+
+
+def test_a_broker_that_restarted_knows_it_all(tmp_path: Path) -> None:
+    for number in range(3):
+        with cluster(data_directory=str(tmp_path)) as servers:
+            settings = options(servers.name_servers)
+            assert write(settings, batches(0, 100 + number * 100)) == (100, number * 100)
+            assert stored(servers.broker_address) == expected(100 + number * 100)
+
+
+def test_replies_that_are_lost_repeat_nothing(through: Through) -> None:
+    with cluster() as servers, through(servers.broker_address, lambda count: count % 5 != 0):
+        settings = options(servers.name_servers)
+        assert write(settings, batches(0, 3000)) == (3000, 0)
+        assert stored(servers.broker_address) == expected(3000)
+
+
+def test_delayed_rows_whose_replies_are_lost_repeat_nothing(through: Through) -> None:
+    with cluster() as servers, through(servers.broker_address, lambda count: count % 4 != 0):
+        settings = options(servers.name_servers)
+        rows = {"body": [b"%d" % (n % 100) for n in range(200)], "delayLevel": [1] * 200}
+        write(settings, iter([pa.RecordBatch.from_pydict(rows)]))
+        deadline = asyncio.run(_wait_for(servers.broker_address, 200))
+        assert deadline == Counter({b"%d" % n: 2 for n in range(100)})
+
+
+async def _wait_for(address: str, count: int) -> Counter[bytes]:
+    async with asyncio.timeout(15):
+        while (found := stored(address)).total() < count:
+            await asyncio.sleep(0.1)
+    return found
+
+
+def test_without_the_brokers_help_rows_are_repeated_but_none_is_lost(
+    through: Through,
+) -> None:
+    with cluster() as servers, through(servers.broker_address, lambda count: count % 5 != 0):
+        settings = options(servers.name_servers, exactlyOnce="off")
+        write(settings, batches(0, 3000))
+        found = stored(servers.broker_address)
+        assert found >= expected(3000)
+        assert found.total() > 3000, "this shows that the proxy does lose replies"
+
+
+def test_an_older_attempt_is_shut_out() -> None:
+    with cluster() as servers:
+        settings = options(servers.name_servers)
+        old = SinkWriter(settings, SinkMark("sink", 0, 0))
+        new = SinkWriter(settings, SinkMark("sink", 0, 0))
+        try:
+
+            def slow() -> Iterator[pa.RecordBatch]:
+                yield from batches(0, 1500)
+                new.write(batches(0, 3000))
+                yield from batches(1500, 3000)
+
+            with pytest.raises(SinkFenced, match="written by a later attempt"):
+                old.write(slow())
+        finally:
+            old.close()
+            new.close()
+        assert stored(servers.broker_address) == expected(3000)
+
+
+def test_a_busy_broker_is_waited_for_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    with cluster() as servers:
+        write(options(servers.name_servers), batches(0, 10))
+        receive = BlockingConnection.receive
+        refusals = iter([True] * 3 + [False] * 10_000)
+
+        def busy(self: BlockingConnection, opaque: int) -> Command:
+            reply = receive(self, opaque)
+            if "msgId" in (reply.ext or {}) and next(refusals):
+                # As if it had been refused; the row that was stored is then written by nobody else.
+                return Command(2, remark="[OVERLOAD]system busy", flag=1, opaque=opaque)
+            return reply
+
+        monkeypatch.setattr(BlockingConnection, "receive", busy)
+        settings = options(servers.name_servers, topic="Busy", retryTimeout="1s")
+        assert write(settings, batches(0, 10), batch=1) == (10, 0)
+        assert stored(servers.broker_address, "Busy").total() == 40
+        refusals = iter([True] * 10_000)
+        with pytest.raises(SinkStalled, match=r"busy for 1 s \(retryTimeout\): \[OVERLOAD\]"):
+            write(settings, batches(0, 10), batch=2)
+
+
+def test_a_broker_that_cannot_do_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with cluster() as servers:
+        call = BlockingConnection.call
+
+        def old_broker(self: BlockingConnection, command: Command) -> Command:
+            if command.code == 29002:
+                return Command(3, remark=" request type 29002 not supported", flag=1)
+            return call(self, command)
+
+        monkeypatch.setattr(BlockingConnection, "call", old_broker)
+        with pytest.raises(NotExactlyOnce, match="set the option exactlyOnce to auto"):
+            write(options(servers.name_servers, exactlyOnce="require"), batches(0, 10))
+        settings = options(servers.name_servers)
+        assert write(settings, batches(0, 10)) == (10, 0)
+        assert write(settings, batches(0, 10)) == (10, 0), "at least once"
+
+
+def test_a_broker_that_is_gone_is_given_up(through: Through) -> None:
+    with cluster() as servers, through(servers.broker_address, lambda count: count < 5):
+        settings = options(servers.name_servers, retryTimeout="1s")
+        with pytest.raises(SinkStalled, match=r"for 1 s \(retryTimeout\)"):
+            write(settings, batches(0, 3000))
+
+
+@pytest.mark.parametrize(
+    "kills", [2, pytest.param(20, marks=[pytest.mark.slow, pytest.mark.timeout(300)])]
+)
+def test_a_broker_killed_between_store_and_reply(
+    tmp_path: Path, through: Through, kills: int
+) -> None:
+    asyncio.run(_killed(tmp_path, through, kills))
+
+
+async def _killed(tmp_path: Path, through: Through, kills: int) -> None:
+    servers = ServerProcess(str(tmp_path), settings={"mappedFileSizeCommitLog": str(1 << 20)})
+    loop = asyncio.get_running_loop()
+    left = kills
+
+    async def kill_and_start() -> None:
+        await servers.kill()
+        await servers.start()
+
+    def on_reply(count: int) -> bool:
+        nonlocal left
+        if left and count % 9 == 0:
+            # The reply is here, so the rows are stored; it is never passed on.
+            left -= 1
+            asyncio.run_coroutine_threadsafe(kill_and_start(), loop).result(60)
+            return False
+        return True
+
+    await servers.start()
+    try:
+        settings = options(servers.name_server)
+        count = 3000 * max(kills // 2, 1)
+        with through(servers.broker, on_reply):
+            assert await asyncio.to_thread(write, settings, batches(0, count)) == (count, 0)
+            assert left == 0
+            assert await asyncio.to_thread(stored, servers.broker) == expected(count)
+            assert await asyncio.to_thread(write, settings, batches(0, count)) == (0, count)
+    finally:
+        await servers.stop()
