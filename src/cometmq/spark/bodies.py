@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from cometmq.base.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -210,7 +212,6 @@ def _unpacked(
 
 
 def _text_of(reason: Callable[[bytes | None], str]) -> Column:
-    import pyarrow as pa
     from pyspark.sql.functions import col
     from pyspark.sql.pandas.functions import arrow_udf
 
@@ -222,7 +223,6 @@ def _text_of(reason: Callable[[bytes | None], str]) -> Column:
 
 def _struct_of(schema: StructType, decoder: Callable[[], Decode]) -> Column:
     """A struct of ``value`` and ``reason``, one of them null in each row."""
-    import pyarrow as pa
     from pyspark.sql.functions import col
     from pyspark.sql.pandas.functions import arrow_udf
     from pyspark.sql.pandas.types import to_arrow_type
@@ -257,8 +257,6 @@ def _decode_one(decode_body: Decode, body: bytes | None) -> dict[str, Any]:
 
 def _fitting(row: dict[str, Any], arrow_type: Any) -> dict[str, Any]:
     """The row, or why its values do not fit into their columns."""
-    import pyarrow as pa
-
     try:
         pa.array([row], arrow_type)
     except (pa.ArrowException, OverflowError) as error:

@@ -34,8 +34,13 @@ def avro_decoder(schema: str) -> tuple[StructType, Callable[[], Decode]]:
 
     try:
         parsed = fastavro.schema.parse_schema(json.loads(schema))
-    except (ValueError, fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as error:
-        raise ConfigError(f"this is no Avro schema: {error}") from None
+    except (
+        ValueError,
+        KeyError,
+        fastavro.schema.SchemaParseException,
+        fastavro.schema.UnknownType,
+    ) as error:
+        raise ConfigError(f"this is no Avro schema: {type(error).__name__}: {error}") from None
     columns = _spark_type(parsed, {}, 0)
     if not isinstance(columns, StructType):
         raise ConfigError(f"expected an Avro schema of a record, not {columns.simpleString()}")
