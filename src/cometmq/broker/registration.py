@@ -3,7 +3,7 @@
 One task per name server, so that one that is down or slow holds up neither the others nor the broker. A task
 registers at the start, whenever topics change, and every ``registerNameServerPeriod``. A change is sent with the
 changed topics alone; all of them are sent at the start, in the period, and over a new connection, because a name
-server that was restarted has forgotten the rest.
+server that was restarted has forgotten the rest. The answer names the topics whose order is configured there.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ import zlib
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from cometmq.base.errors import CometError
+import msgspec
+
+from cometmq.base.errors import CometError, RemoteProtocolError
 from cometmq.broker.config import BrokerConfig
 from cometmq.broker.config_slices import IdentityConfig, RegistrationConfig
 from cometmq.broker.live_config import LiveConfig
 from cometmq.model.flags import READ_WRITE
 from cometmq.model.topic import TopicConfig
+from cometmq.protocol.bodies.kv import KVTable
 from cometmq.protocol.bodies.register import RegisterBrokerBody, encode_register_body
 from cometmq.protocol.bodies.topic import TopicConfigTable, encode_data_version
 from cometmq.protocol.codes import RequestCode, ResponseCode
@@ -61,7 +64,16 @@ class Registration:
         self._live = live
         self._topics = topics
         self._links = [
-            _Link(name_server, client, self._table, self._identity, live, address, ha_address)
+            _Link(
+                name_server,
+                client,
+                self._table,
+                self._identity,
+                self._mark_ordered,
+                live,
+                address,
+                ha_address,
+            )
             for name_server in dict.fromkeys(name_servers)
         ]
         self._tasks: list[asyncio.Task[None]] = []
@@ -94,6 +106,16 @@ class Registration:
     async def _settled(self, seconds: float) -> None:
         if self._links:
             await asyncio.wait([link.attempted() for link in self._links], timeout=seconds)
+
+    def _mark_ordered(self, names: Iterable[str]) -> None:
+        """Make topics order topics; those that are not named stay what they are."""
+        found = [config for name in names if (config := self._topics.get(name)) is not None]
+        changed = [
+            msgspec.structs.replace(config, order=True) for config in found if not config.order
+        ]
+        self._topics.put_many(changed)
+        for config in changed:
+            log.info("topic is in order by the name server topic=%s", config.topic_name)
 
     def _config_changed(self, config: BrokerConfig) -> None:
         """What the broker as a whole allows is told in each topic, and name servers look at topics of a new version."""
@@ -130,6 +152,7 @@ class _Link:
         client: RemotingClient,
         table: Callable[[Iterable[str] | None], TopicConfigTable],
         identity: Callable[[], IdentityConfig],
+        on_ordered: Callable[[Iterable[str]], None],
         live: LiveConfig,
         address: str,
         ha_address: str,
@@ -138,6 +161,7 @@ class _Link:
         self._client = client
         self._table = table
         self._identity = identity
+        self._on_ordered = on_ordered
         self._live = live
         self._address = address
         self._ha_address = ha_address
@@ -225,6 +249,18 @@ class _Link:
         if reply.code != ResponseCode.SUCCESS:
             raise error_for(reply, self.name_server)
         self._told_over = connection
+        if reply.body:
+            self._read_order(reply.body)
+
+    def _read_order(self, body: bytes | memoryview) -> None:
+        try:
+            self._on_ordered(KVTable.decode(body).table)
+        except RemoteProtocolError as error:
+            log.warning(
+                "order configuration not understood name_server=%s reason=%s",
+                self.name_server,
+                error,
+            )
 
     async def _is_outdated(self, connection: Connection) -> bool:
         """Whether the name server's copy is another version; asking also counts as a sign of life."""

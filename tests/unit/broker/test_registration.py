@@ -32,12 +32,13 @@ class NameServerStub:
         self.is_down = False
         self.code = 0
         self.version_changed = "false"
+        self.body = b""
         self.connection = self
 
     async def call(self, command: Command, timeout: float) -> Command:
         self.requests.append(command)
         ext = {"changed": self.version_changed} if command.code == 322 else None
-        return command.reply(self.code, ext=ext)
+        return command.reply(self.code, ext=ext, body=self.body)
 
     def restart(self) -> None:
         """The same server behind a new connection."""
@@ -204,6 +205,38 @@ def test_without_force_the_version_is_asked_first(
         for _ in range(10):
             await asyncio.sleep(0.001)
         assert announcing.first.codes()[: len(codes)] == codes
+        await announcing.registration.stop()
+
+    run(scenario())
+
+
+def test_topics_with_an_order_configuration_become_order_topics() -> None:
+    async def scenario() -> None:
+        announcing = Announcing()
+        announcing.topics.put(TopicConfig(topic_name="Other", order=True))
+        version = announcing.topics.version
+        announcing.first.body = b'{"table":{"Old":"b49:4","Elsewhere":"b:1"}}'
+        await announcing.registration.start()
+        # As in RocketMQ, an entry makes a topic one in order, and a missing one does not take it back.
+        found = {name: config.order for name, config in announcing.topics.all().items()}
+        assert found == {"Old": True, "Other": True}
+        assert announcing.topics.version.counter == version.counter + 1
+        await announcing.registration.announce([])
+        assert announcing.topics.version.counter == version.counter + 1
+        await announcing.registration.stop()
+
+    run(scenario())
+
+
+def test_an_order_configuration_that_nobody_understands_is_passed_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario() -> None:
+        announcing = Announcing()
+        announcing.first.body = b"[1"
+        await announcing.registration.start()
+        assert "order configuration not understood" in caplog.text
+        assert "known" in repr(announcing.registration)
         await announcing.registration.stop()
 
     run(scenario())
