@@ -301,6 +301,20 @@ class FlowControlConfig:
         low=1,
         live=True,
     )
+    transaction_wait_ms_max: int = setting(
+        "waitTimeMillsInTransactionQueue",
+        "Longest wait of a transaction's outcome; the producer of one that is refused is asked later.",
+        default=3000,
+        low=1,
+        live=True,
+    )
+    ack_wait_ms_max: int = setting(
+        "waitTimeMillsInAckQueue",
+        "Longest wait of an acknowledgement of POP consumers.",
+        default=3000,
+        low=1,
+        live=True,
+    )
     page_cache_busy_ms: int = setting(
         "osPageCacheBusyTimeOutMills",
         "An append that takes longer means that the disk is busy.",
@@ -312,6 +326,20 @@ class FlowControlConfig:
         "sendThreadPoolQueueCapacity",
         "Most sends that wait for the disk or for slaves at once.",
         default=10_000,
+        low=1,
+        live=True,
+    )
+    has_unflushed_limit: bool = setting(
+        "transientStorePoolEnable",
+        "Bound what is written but not on disk to transientStorePoolSize log files. RocketMQ writes to buffers of its"
+        " own then; here the page cache has it in any case.",
+        default=False,
+        live=True,
+    )
+    unflushed_files_max: int = setting(
+        "transientStorePoolSize",
+        "How many log files, with transientStorePoolEnable.",
+        default=5,
         low=1,
         live=True,
     )

@@ -120,7 +120,8 @@ class Housekeeping:
     def _measure_lag(self) -> None:
         now = self._clock.monotonic()
         flushed = self._store.watermarks.flushed
-        self._flow.measured(max(now - self._lag_due, 0.0) * 1000, flushed.waiting)
+        lag_ms = max(now - self._lag_due, 0.0) * 1000
+        self._flow.measured(lag_ms, flushed.waiting, self._store.flush_behind_bytes)
         if flushed.waiting:
             flushed.expire(now)
         self._schedule_lag()

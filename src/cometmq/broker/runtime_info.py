@@ -23,8 +23,6 @@ _QUERY_QUEUE_CAPACITY: Final = 20_000
 _TRANSACTION_QUEUE_CAPACITY: Final = 100_000
 _ACK_QUEUE_CAPACITY: Final = 100_000
 
-_JAVA_INT_MAX: Final = 2**31 - 1
-
 
 class RuntimeInfo:
     def __init__(
@@ -118,7 +116,7 @@ class RuntimeInfo:
             "dispatchMaxBuffer": 0,
             "dispatchBehindBytes": store.dispatch_behind_bytes,
             "remainHowManyDataToFlush": size_text(store.flush_behind_bytes),
-            "remainTransientStoreBufferNumbs": _JAVA_INT_MAX,
+            "remainTransientStoreBufferNumbs": max(self._flow.unflushed_files_left, 0),
             # An append is one step of the loop that also runs this: none is under way.
             "pageCacheLockTimeMills": 0,
         }

@@ -203,7 +203,7 @@ class Broker:
         self.clients = ClientRegistry(self.clock)
         hold_seconds = config.consumers.lock_hold_ms / 1000
         self.locks = QueueLocks(self.clock, hold_seconds=hold_seconds)
-        self.flow = FlowControl(config.flow)
+        self.flow = FlowControl(config.flow, log_file_bytes=config.store.log.file_bytes)
         self.creation = TopicCreation(
             self.topics,
             self.groups,

@@ -34,7 +34,8 @@ def test_a_broker_conf_of_rocketmq_is_read_unchanged() -> None:
     assert config.store.flush.is_sync
     assert config.store.retention.reserved_hours == 48
     assert config.store.log.file_bytes == 64 * 1024 * 1024
-    assert ignored == ["sendMessageThreadPoolNums", "transientStorePoolEnable"]
+    assert config.flow.has_unflushed_limit
+    assert ignored == ["sendMessageThreadPoolNums"]
 
 
 def test_every_key_of_rocketmq_is_taken() -> None:

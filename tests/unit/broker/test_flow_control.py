@@ -8,6 +8,7 @@ from cometmq.broker.flow_control import FlowControl
 from cometmq.protocol.command import Command
 
 SEND, PULL, LITE_PULL, HEARTBEAT, ADMIN = 310, 11, 361, 34, 17
+POP, ACK, END_TRANSACTION = 200050, 200051, 37
 
 
 def busy(flow: FlowControl, lag_ms: int, waiting: int = 0) -> None:
@@ -34,6 +35,11 @@ def test_each_kind_of_request_has_its_own_patience() -> None:
     assert flow.refusal(PULL) is not None
     assert flow.refusal(LITE_PULL) is not None
     assert flow.refusal(HEARTBEAT) is None
+    assert [flow.refusal(code) is None for code in (POP, END_TRANSACTION, ACK)] == [False] * 3
+    busy(flow, 3001)
+    assert [flow.refusal(code) is None for code in (POP, END_TRANSACTION, ACK)] == [
+        *(True, False, False)
+    ]
     busy(flow, 31_001)
     assert flow.refusal(HEARTBEAT) is not None
     assert flow.refusal(ADMIN) is None
@@ -88,3 +94,22 @@ def test_fast_failure_can_be_switched_off_while_running(make_peer: Callable[...,
     assert (refusal.code, refusal.opaque) == (2, 9)
     flow.apply(FlowControlConfig(fast_failure=False))
     assert flow.guard(make_peer(), request) is None
+
+
+def test_what_is_not_on_disk_is_bounded_by_files_of_the_log() -> None:
+    config = FlowControlConfig(has_unflushed_limit=True, unflushed_files_max=3, fast_failure=False)
+    flow = FlowControl(config, log_file_bytes=100)
+    assert (flow.unflushed_files_left, flow.is_calm) == (3, True)
+    flow.measured(0, 0, 299)
+    assert (flow.unflushed_files_left, flow.is_calm, flow.refusal(SEND)) == (1, True, None)
+    flow.measured(0, 0, 300)
+    assert (flow.unflushed_files_left, flow.is_calm) == (0, False)
+    assert flow.refusal(SEND) == (
+        "[REJECTREQUEST]system busy, start flow control for a while, bytes not on disk: 300"
+    )
+    assert flow.refusal(PULL) is None
+    flow.measured(0, 0, 10)
+    assert flow.is_calm
+    flow.measured(0, 0, 10**12)
+    flow.apply(FlowControlConfig())
+    assert (flow.unflushed_files_left, flow.is_calm) == (2**31 - 1, True)

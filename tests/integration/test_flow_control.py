@@ -1,0 +1,235 @@
+"""Each reason for which a broker refuses sends, provoked; and what our producer does about it: it does not push."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from cometmq.client import Message, ProducerConfig
+from cometmq.client.aio import Producer
+from cometmq.client.aio.send_hooks import SendContext
+from cometmq.client.core.send_retry import RETRIED_CODES
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.command import Command
+from cometmq.protocol.reply_errors import SystemBusy
+from cometmq.store.commit_log import CommitLog
+from cometmq.testing import Cluster, cluster
+
+from .raw_client import RawClient, eventually
+
+TOPIC = "Busy"
+OK, BUSY = 0, int(ResponseCode.SYSTEM_BUSY)
+
+
+class Disk:
+    """Holds every sync of the log up until it is released."""
+
+    def __init__(self) -> None:
+        self._is_free = threading.Event()
+        self._is_free.set()
+        self._sync = CommitLog.sync_range
+
+    def sync_range(self, log: CommitLog, start: int, end: int) -> None:
+        self._is_free.wait()
+        self._sync(log, start, end)
+
+    def hold(self) -> None:
+        self._is_free.clear()
+
+    def release(self) -> None:
+        self._is_free.set()
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    disk = Disk()
+    monkeypatch.setattr(CommitLog, "sync_range", lambda *call: disk.sync_range(*call))
+    yield disk
+    disk.release()
+
+
+class Attempts:
+    """A send hook that counts."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def before(self, context: SendContext) -> None:
+        self.count += 1
+
+    def after(self, context: SendContext) -> None: ...
+
+
+async def refused(client: RawClient) -> Command | None:
+    reply = await client.send(TOPIC, b"-" * 1000)
+    assert reply.code in (OK, BUSY), reply.remark
+    return reply if reply.code == BUSY else None
+
+
+async def served(client: RawClient) -> Command | None:
+    reply = await client.send(TOPIC, b"x")
+    return reply if reply.code == OK else None
+
+
+def test_sends_behind_a_slow_append_are_refused() -> None:
+    async def main() -> None:
+        settings = {"osPageCacheBusyTimeOutMills": "100"}
+        async with (
+            cluster(settings=settings) as servers,
+            RawClient(servers.broker_address) as client,
+        ):
+            assert (await client.send(TOPIC, b"first")).code == OK
+            store: Any = servers.servers.broker.store
+            put = store.put
+
+            def slow_put(message: Any) -> Any:
+                store.put = put
+                time.sleep(0.15)
+                return put(message)
+
+            store.put = slow_put
+            slow, *behind = await asyncio.gather(*(client.send(TOPIC, b"x") for _ in range(5)))
+            assert slow.code == OK, "it was stored"
+            for reply in behind:
+                assert reply.code == BUSY
+                assert (reply.remark or "").startswith(
+                    "[PCBUSY_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: 1"
+                )
+            await eventually(lambda: served(client), "calm again")
+            assert await _count(client) == 3, "what is refused is not stored"
+
+    asyncio.run(main())
+
+
+def test_sends_that_wait_too_long_are_refused() -> None:
+    async def main() -> None:
+        settings = {"waitTimeMillsInSendQueue": "20"}
+        async with (
+            cluster(settings=settings) as servers,
+            RawClient(servers.broker_address) as client,
+        ):
+            hog = asyncio.create_task(_hog())
+            reply = await eventually(lambda: refused(client), "more to do than can be done")
+            assert (reply.remark or "").startswith(
+                "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: "
+            )
+            pull = {"consumerGroup": "G", "topic": TOPIC, "queueId": "0", "queueOffset": "0"}
+            pull |= {"maxMsgNums": "1", "sysFlag": "4", "suspendTimeoutMillis": "0"}
+            assert (await client.ask(11, pull)).code != BUSY, "pulls have more patience"
+            hog.cancel()
+            await asyncio.wait([hog])
+            await eventually(lambda: served(client), "calm again")
+
+    asyncio.run(main())
+
+
+async def _hog() -> None:
+    """Takes nearly all the time of the event loop that the broker runs on."""
+    while True:
+        time.sleep(0.06)
+        await asyncio.sleep(0)
+
+
+def test_sends_that_would_have_to_wait_for_a_disk_that_is_behind_are_refused(disk: Disk) -> None:
+    async def main() -> None:
+        settings = {"flushDiskType": "SYNC_FLUSH", "sendThreadPoolQueueCapacity": "2"}
+        async with (
+            cluster(settings=settings) as servers,
+            RawClient(servers.broker_address) as client,
+        ):
+            assert (await client.send(TOPIC, b"first")).code == OK
+            disk.hold()
+            waiting = [asyncio.create_task(client.send(TOPIC, b"waits")) for _ in range(2)]
+            await _until_waiting(servers, 2)
+            reply = await client.send(TOPIC, b"one too many")
+            assert reply.code == BUSY
+            assert reply.remark == "[OVERLOAD]system busy, start flow control for a while"
+            # Who does not wait for the disk is served.
+            assert (await client.send(TOPIC, b"x", {"WAIT": "false"})).code == OK
+            disk.release()
+            assert [reply.code for reply in await asyncio.gather(*waiting)] == [OK, OK]
+            assert (await client.send(TOPIC, b"last")).code == OK
+
+    asyncio.run(main())
+
+
+async def _until_waiting(servers: Cluster, count: int) -> None:
+    flushed = servers.servers.broker.store.watermarks.flushed
+
+    async def probe() -> bool | None:
+        return flushed.waiting == count or None
+
+    await eventually(probe, f"{count} sends wait for the disk")
+
+
+def test_sends_are_refused_while_too_much_is_not_on_disk(disk: Disk) -> None:
+    async def main() -> None:
+        settings = {
+            "transientStorePoolEnable": "true",
+            "transientStorePoolSize": "2",
+            "mappedFileSizeCommitLog": str(32 * 1024),
+            # Only this one rule.
+            "brokerFastFailureEnable": "false",
+        }
+        async with (
+            cluster(settings=settings) as servers,
+            RawClient(servers.broker_address) as client,
+        ):
+            assert (await client.send(TOPIC, b"first")).code == OK
+            disk.hold()
+            reply = await eventually(lambda: refused(client), "64 KiB are not on disk")
+            text, _, size = (reply.remark or "").rpartition(": ")
+            assert text == (
+                "[REJECTREQUEST]system busy, start flow control for a while, bytes not on disk"
+            )
+            assert int(size) >= 64 * 1024
+            left = await client.ask(28)
+            assert b'"remainTransientStoreBufferNumbs":"0"' in bytes(left.body)
+            disk.release()
+            await eventually(lambda: served(client), "it is on disk")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("codes", [RETRIED_CODES, RETRIED_CODES | {BUSY}])
+def test_our_producer_does_not_push(disk: Disk, codes: frozenset[int]) -> None:
+    """One broker, so there is no other to try, whatever the list of codes says."""
+
+    async def main() -> None:
+        settings = {
+            "transientStorePoolEnable": "true",
+            "transientStorePoolSize": "1",
+            "mappedFileSizeCommitLog": str(32 * 1024),
+        }
+        config = ProducerConfig(retries=5, background_retries=5, retried_codes=codes)
+        async with (
+            cluster(settings=settings) as servers,
+            RawClient(servers.broker_address) as client,
+            Producer("patient", name_servers=servers.name_servers, config=config) as producer,
+        ):
+            attempts = Attempts()
+            producer.add_send_hook(attempts)
+            message = Message(topic=TOPIC, body=b"x")
+            await producer.send(message)
+            disk.hold()
+            await eventually(lambda: refused(client), "32 KiB are not on disk")
+            for send in (producer.send, producer.send_soon):
+                attempts.count = 0
+                with pytest.raises(SystemBusy, match=r"\[REJECTREQUEST\]system busy") as caught:
+                    await send(message)
+                assert attempts.count == 1
+                assert caught.value.retryable, "by the caller, later"
+            disk.release()
+            await eventually(lambda: served(client), "it is on disk")
+            await producer.send(message)
+
+    asyncio.run(main())
+
+
+async def _count(client: RawClient) -> int:
+    return len(await client.read(TOPIC))
