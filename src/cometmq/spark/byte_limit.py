@@ -167,7 +167,8 @@ def fitting(
             if not taken[queue]:
                 continue
             ends = np.cumsum(sizes[queue][taken[queue] :])
-            count = int(np.searchsorted(ends, min(left, allowed[queue]), side="right"))
+            room = min(left, allowed[queue] - int(sizes[queue][: taken[queue]].sum()))
+            count = int(np.searchsorted(ends, room, side="right"))
             if count:
                 taken[queue] += count
                 left -= int(ends[count - 1])
