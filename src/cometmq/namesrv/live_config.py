@@ -6,6 +6,7 @@ An allow-list: rows marked ``live`` change, nothing else does. No path, no addre
 from __future__ import annotations
 
 import logging
+import posixpath
 from collections.abc import Mapping
 
 from cometmq.base.errors import CometError, ConfigError
@@ -54,6 +55,7 @@ class LiveConfig:
         if not path:
             return
         try:
+            self._files.make_directory(posixpath.dirname(path) or ".")
             old = self._files.read(path).decode() if self._files.exists(path) else ""
             self._files.replace(path, edit_properties(old, values).encode())
         except (OSError, UnicodeDecodeError, CometError) as error:

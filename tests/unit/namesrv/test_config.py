@@ -73,6 +73,13 @@ def live(tmp_path: Path, content: str = "") -> tuple[LiveConfig, Path]:
     return LiveConfig(config, SystemFiles()), path
 
 
+def test_the_first_change_makes_the_file_and_its_directory(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "namesrv.properties"
+    config, _ = load_namesrv_config({"configStorePath": str(path)})
+    LiveConfig(config, SystemFiles()).update("orderMessageEnable=true\n")
+    assert path.read_text() == "orderMessageEnable=true\n"
+
+
 def test_a_change_over_the_network_applies_and_is_kept(tmp_path: Path) -> None:
     config, path = live(tmp_path, "# mine\nlistenPort=1\norderMessageEnable = false\n")
     config.update("orderMessageEnable=true\nwaitSecondsForService=3\n")
@@ -104,7 +111,8 @@ def test_a_bad_change_is_refused(tmp_path: Path, text: str) -> None:
 
 
 def test_a_change_that_cannot_be_written_does_not_apply(tmp_path: Path) -> None:
-    path = str(tmp_path / "missing" / "n.conf")
+    (tmp_path / "file").write_text("no directory")
+    path = str(tmp_path / "file" / "n.conf")
     config = LiveConfig(NamesrvConfig(config_path=path), SystemFiles())
     with pytest.raises(Refused, match="cannot be changed"):
         config.update("orderMessageEnable=true")
