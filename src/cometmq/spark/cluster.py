@@ -177,8 +177,12 @@ class Cluster:
         """The committed offsets of a group; None where there is none."""
 
         def header(queue: MessageQueue) -> Header:
+            # Without this a broker answers 0 for a queue whose first message is still in memory; RocketMQ 4.9 always.
             return QueryConsumerOffsetHeader(
-                consumer_group=self._wire_group(group), topic="", queue_id=queue.queue_id
+                consumer_group=self._wire_group(group),
+                topic="",
+                queue_id=queue.queue_id,
+                set_zero_if_not_found=False,
             )
 
         answers = self.ask(queues, RequestCode.QUERY_CONSUMER_OFFSET, header)

@@ -1,0 +1,279 @@
+"""How fast Spark (``local[2]``) reads a topic: from an ``mqbroker`` process on this machine to nowhere (``noop``).
+
+    python benchmarks/spark_source.py [--messages 1000000] [--body 1024] [--queues 4] [--rounds 3] [--only batch]
+        [--columns topic,queueId,…]
+
+A backlog is sent first. Then batches read all of it, a stream reads all of it under ``Trigger.AvailableNow`` with
+200,000 rows a trigger, and at last the time from a send to the end of the micro-batch that brought it is taken, of a
+query that triggers as often as it can. The first round of each is a warm-up. With ``--memory`` the largest resident
+size that a Python worker reached is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from cometmq.base.errors import CometError
+from cometmq.client.aio.producer import Producer
+from cometmq.model.message import Message
+
+BIN = Path(sys.executable).parent
+TOPIC = "SparkSource"
+LATENCY_TOPIC = "SparkSourceLatency"
+BATCH = 32
+BATCHES_IN_FLIGHT = 8
+ROWS_PER_TRIGGER = 200_000
+LATENCY_MESSAGES = 30
+LATENCY_STEP_SECONDS = 0.7
+START_SECONDS_MAX = 60.0
+KINDS = ("batch", "stream", "latency")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--messages", type=int, default=1_000_000)
+    parser.add_argument("--body", type=int, default=1024)
+    parser.add_argument("--queues", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--columns", default="")
+    parser.add_argument("--only", choices=KINDS, action="append")
+    parser.add_argument("--memory", action="store_true")
+    arguments = parser.parse_args()
+    kinds = arguments.only or KINDS
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    directory = Path(tempfile.mkdtemp(prefix="cometmq-spark-source-"))
+    try:
+        with _servers(directory, arguments.queues) as name_server:
+            if set(kinds) != {"latency"}:
+                asyncio.run(_fill(name_server, arguments.messages, arguments.body))
+            _measure(directory, name_server, arguments, kinds)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _measure(
+    directory: Path, name_server: str, arguments: argparse.Namespace, kinds: tuple[str, ...]
+) -> None:
+    from pyspark.sql import SparkSession
+
+    from cometmq.spark import register
+
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.local.dir", str(directory / "local"))
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    register(spark)
+    options = {"nameServers": name_server, "topic": TOPIC}
+    if arguments.columns:
+        options["columns"] = arguments.columns
+    watch = _Memory() if arguments.memory else None
+    try:
+        for kind in kinds:
+            if kind == "latency":
+                _latency(spark, name_server, directory)
+                continue
+            rates = []
+            for number in range(arguments.rounds + 1):
+                began = time.perf_counter()
+                if kind == "batch":
+                    _batch(spark, options)
+                else:
+                    _stream(spark, options, directory / f"checkpoint-{number}")
+                rates.append(arguments.messages / (time.perf_counter() - began))
+            texts = " ".join(f"{rate:,.0f}" for rate in rates[1:])
+            print(
+                f"{kind:8} median {statistics.median(rates[1:]):>10,.0f} rows/s   ({texts})",
+                flush=True,
+            )
+        if watch is not None:
+            print(f"memory   largest Python worker {watch.largest_bytes() / 2**20:,.0f} MiB")
+    finally:
+        spark.stop()
+
+
+def _batch(spark: Any, options: dict[str, str]) -> None:
+    spark.read.format("rocketmq").options(**options).load().write.format("noop").mode(
+        "overwrite"
+    ).save()
+
+
+def _stream(spark: Any, options: dict[str, str], checkpoint: Path) -> None:
+    query = (
+        spark.readStream.format("rocketmq")
+        .options(**options, startingOffsets="earliest", maxRowsPerTrigger=str(ROWS_PER_TRIGGER))
+        .load()
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+
+
+def _latency(spark: Any, name_server: str, directory: Path) -> None:
+    """From before the send until the rows of its micro-batch are at hand."""
+    from cometmq.client.sync import Producer as BlockingProducer
+
+    seen: list[float] = []
+
+    def note(frame: Any, _: int) -> None:
+        rows = frame.select("body").collect()
+        now = time.time()
+        seen.extend(now - float(bytes(row.body)) for row in rows)
+
+    with BlockingProducer("bench", name_servers=name_server) as producer:
+        producer.send(Message(topic=LATENCY_TOPIC, body=b"0"))
+        time.sleep(1)
+        query = (
+            spark.readStream.format("rocketmq")
+            .options(nameServers=name_server, topic=LATENCY_TOPIC, startingOffsets="latest")
+            .load()
+            .writeStream.foreachBatch(note)
+            .option("checkpointLocation", str(directory / "latency"))
+            .trigger(processingTime="0 seconds")
+            .start()
+        )
+        deadline = time.monotonic() + START_SECONDS_MAX
+        for number in range(LATENCY_MESSAGES + 5):
+            producer.send(Message(topic=LATENCY_TOPIC, body=repr(time.time()).encode()))
+            wait = LATENCY_STEP_SECONDS if number >= 5 else 2.0
+            time.sleep(wait)
+        while len(seen) < LATENCY_MESSAGES + 5 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        query.stop()
+    times = sorted(seen[5:])
+    print(
+        f"latency  send to rows of a micro-batch: p50 {1000 * statistics.median(times):,.0f} ms, "
+        f"largest {1000 * times[-1]:,.0f} ms of {len(times)}",
+        flush=True,
+    )
+
+
+async def _fill(name_server: str, messages: int, body_bytes: int) -> None:
+    body = os.urandom(body_bytes)
+    began = time.perf_counter()
+    async with Producer("bench", name_servers=name_server) as producer:
+        await _patiently(producer)
+        queues = await producer.fetch_publish_queues(TOPIC)
+        left = messages - 1
+        gate = asyncio.Semaphore(BATCHES_IN_FLIGHT)
+
+        async def send(count: int, number: int) -> None:
+            async with gate:
+                await producer.send_batch(
+                    [Message(topic=TOPIC, body=body, tags="bench", keys=[f"key-{number}"])] * count,
+                    queue=queues[number % len(queues)],
+                    timeout=30,
+                )
+
+        number = 0
+        while left:
+            tasks = []
+            for _ in range(256):
+                count = min(left, BATCH)
+                if not count:
+                    break
+                left -= count
+                number += 1
+                tasks.append(asyncio.create_task(send(count, number)))
+            await asyncio.gather(*tasks)
+    print(f"filled   {messages:,} messages in {time.perf_counter() - began:.1f} s", flush=True)
+
+
+async def _patiently(producer: Producer) -> None:
+    deadline = time.monotonic() + START_SECONDS_MAX
+    while True:
+        try:
+            await producer.send(Message(topic=TOPIC, body=b"first"))
+            return
+        except CometError:
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(0.2)
+
+
+class _Memory(threading.Thread):
+    """Looks at the Python processes below this one, several times a second."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self._largest = 0
+        self.start()
+
+    def run(self) -> None:
+        page = os.sysconf("SC_PAGE_SIZE")
+        while True:
+            for entry in Path("/proc").iterdir():
+                if not entry.name.isdecimal():
+                    continue
+                with contextlib.suppress(OSError):
+                    if b"pyspark.daemon" in (entry / "cmdline").read_bytes():
+                        resident = int((entry / "statm").read_text().split()[1]) * page
+                        self._largest = max(self._largest, resident)
+            time.sleep(0.1)
+
+    def largest_bytes(self) -> int:
+        return self._largest
+
+
+@contextlib.contextmanager
+def _servers(directory: Path, queues: int) -> Iterator[str]:
+    namesrv_port, broker_port = _free_port(), _free_port()
+    name_server = f"127.0.0.1:{namesrv_port}"
+    namesrv_conf = directory / "namesrv.conf"
+    namesrv_conf.write_text(
+        f"listenPort={namesrv_port}\nkvConfigPath={directory}/kv.json\n"
+        f"configStorePath={directory}/namesrv.properties\n"
+    )
+    broker_conf = directory / "broker.conf"
+    broker_conf.write_text(
+        f"brokerName=bench\nbrokerIP1=127.0.0.1\nlistenPort={broker_port}\n"
+        f"defaultTopicQueueNums={queues}\nstorePathRootDir={directory}/store\n"
+    )
+    with (
+        _process("mqnamesrv", "-c", str(namesrv_conf)),
+        _process("mqbroker", "-n", name_server, "-c", str(broker_conf)),
+    ):
+        yield name_server
+
+
+@contextlib.contextmanager
+def _process(program: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(
+        [BIN / program, "--log-level", "warning", *arguments], stdout=subprocess.DEVNULL
+    )
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=30)
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+if __name__ == "__main__":
+    main()
