@@ -155,14 +155,10 @@ def _load(file: str, given: tuple[str, ...], master: str | None) -> Pipeline:
 
 def _analyse(definition: Pipeline) -> dict[str, str]:
     """Spark's plans by query. Raises what does not fit together."""
-    import logging
-
     from cometmq.spark.pipeline.explain import plan_of
     from cometmq.spark.pipeline.run import analysed
     from cometmq.spark.pipeline.session import spark_session
 
-    # PySpark logs what it raises, with hundreds of lines; the message that we print says it in one.
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     with spark_session(
         definition.name,
         master=definition.master,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 POLL_SECONDS: Final = 0.3
-STOP_SECONDS_MAX: Final = 60.0
 
 
 class QueryFailed(CometError):
@@ -57,8 +58,8 @@ def run(pipeline: Pipeline, *, is_once: bool, terminal: Terminal) -> list[str]:
         ]
         streams = [(query, frame) for query, frame in frames if frame.isStreaming]
         totals = {query.name: Totals(query.name) for query, _ in streams}
-        with _started(pipeline, streams, terminal) as running:
-            _follow(running, totals, terminal)
+        with _stop_wanted() as stop_wanted, _started(pipeline, streams, terminal) as running:
+            _follow(running, totals, terminal, stop_wanted)
         return lines + [each.summary() for each in totals.values()]
 
 
@@ -71,7 +72,7 @@ def _write_batch(pipeline: Pipeline, query: Query, frame: DataFrame) -> str:
     counted = frame.observe(observation, F.count(F.lit(1)).alias(ROWS_WRITTEN))
     started = time.monotonic()
     try:
-        write(counted, query)
+        write(counted, pipeline, query)
     except PySparkException as error:
         raise QueryFailed(f"{query.name}: {spark_text(error)}") from error
     seconds = time.monotonic() - started
@@ -79,6 +80,30 @@ def _write_batch(pipeline: Pipeline, query: Query, frame: DataFrame) -> str:
         return f"{query.name}: shown in {seconds:.1f} s"
     count = observation.get[ROWS_WRITTEN]
     return f"{query.name}: {count:,} {'row' if count == 1 else 'rows'} written in {seconds:.1f} s"
+
+
+@contextmanager
+def _stop_wanted() -> Iterator[threading.Event]:
+    """Set by Ctrl-C and SIGTERM, in place of PySpark's handler, which breaks into whatever is under way.
+
+    The second one interrupts at once.
+    """
+    wanted = threading.Event()
+
+    def ask(number: int, frame: object) -> None:
+        if wanted.is_set():
+            raise KeyboardInterrupt
+        wanted.set()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield wanted
+        return
+    before = {each: signal.signal(each, ask) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield wanted
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 @contextmanager
@@ -92,7 +117,7 @@ def _started(
     try:
         for query, frame in streams:
             try:
-                running.append(start(frame, query, pipeline.trigger))
+                running.append(start(frame, pipeline, query))
             except PySparkException as error:
                 text = f"sink {query.sink.name}: {spark_text(error)}"
                 raise mistake(pipeline, query.sink.line, text) from None
@@ -105,8 +130,13 @@ def _started(
                 each.stop()
 
 
-def _follow(running: list[StreamingQuery], totals: dict[str, Totals], terminal: Terminal) -> None:
-    """Until all have ended. Raises QueryFailed when one ends with an error."""
+def _follow(
+    running: list[StreamingQuery],
+    totals: dict[str, Totals],
+    terminal: Terminal,
+    stop_wanted: threading.Event,
+) -> None:
+    """Until all have ended, or somebody wants a stop. Raises QueryFailed when one ends with an error."""
     try:
         while any(each.isActive for each in running):
             _take_in(running, totals, terminal)
@@ -115,7 +145,9 @@ def _follow(running: list[StreamingQuery], totals: dict[str, Totals], terminal: 
             )
             if failed is not None:
                 break
-            time.sleep(POLL_SECONDS)
+            if stop_wanted.wait(POLL_SECONDS):
+                terminal.line("stopping; what is under way is done again by the next run")
+                break
     finally:
         _take_in(running, totals, terminal)
     for each in running:

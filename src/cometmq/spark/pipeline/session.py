@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -104,6 +105,8 @@ def spark_session(
     # Otherwise workers take whatever python3 the PATH has.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    # PySpark logs what it raises, with hundreds of lines; the message that is printed says it in one.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     from pyspark.sql import SparkSession
 
     was_running = SparkSession.getActiveSession() is not None

@@ -6,9 +6,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cometmq.base.errors import ConfigError
 from cometmq.spark.bodies import REASON
-from cometmq.spark.pipeline.definition import Pipeline, Sink, Trigger
+from cometmq.spark.pipeline.definition import Pipeline, Sink
+from cometmq.spark.pipeline.paths import located, located_options
 from cometmq.spark.pipeline.queries import Query
 from cometmq.spark.pipeline.transforms import FORMATS, Views, mistake
+from cometmq.spark.sink_errors import BadRow
+from cometmq.spark.sink_options import read_sink_options
+from cometmq.spark.sink_rows import RowReader
+from cometmq.spark.tables.files import arrow_schema_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -56,7 +61,9 @@ def frame_for(pipeline: Pipeline, query: Query, views: Views) -> DataFrame:
     if sink.format == "rocketmq":
         try:
             frame = topic_rows(frame, sink)
-        except ConfigError as error:
+            # Otherwise found only when the first batch is written.
+            RowReader(arrow_schema_of(frame.schema), read_sink_options(sink.options))
+        except (ConfigError, BadRow) as error:
             raise mistake(pipeline, sink.line, f"sink {sink.name}: {error}") from None
     return frame.observe(ROWS_WRITTEN, F.count(F.lit(1)).alias(ROWS_WRITTEN))
 
@@ -113,32 +120,35 @@ def dead_letter_rows(failed: DataFrame) -> DataFrame:
     return failed.select(body.alias("body"), *kept, told.alias("properties"))
 
 
-def start(frame: DataFrame, query: Query, trigger: Trigger) -> StreamingQuery:
+def start(frame: DataFrame, pipeline: Pipeline, query: Query) -> StreamingQuery:
     """Start a streaming query."""
-    sink = query.sink
+    sink, trigger = query.sink, pipeline.trigger
     writer: Any = frame.writeStream.queryName(query.name).outputMode(sink.mode)
     if trigger.interval is None:
         writer = writer.trigger(availableNow=True)
     else:
         writer = writer.trigger(processingTime=trigger.interval)
     if query.checkpoint is not None:
-        writer = writer.option("checkpointLocation", query.checkpoint)
+        writer = writer.option("checkpointLocation", located(pipeline, query.checkpoint))
     if sink.format == "console":
         return writer.foreachBatch(_show_batch(sink)).start()  # type: ignore[no-any-return]
-    return _configured(writer, sink).start()  # type: ignore[no-any-return]
+    return _configured(writer, pipeline, sink).start()  # type: ignore[no-any-return]
 
 
-def write(frame: DataFrame, query: Query) -> None:
+def write(frame: DataFrame, pipeline: Pipeline, query: Query) -> None:
     """Write a batch; returns when it is written."""
     sink = query.sink
     if sink.format == "console":
+        if len(pipeline.sinks) > 1:
+            print(f"{sink.name}:", flush=True)
         _show(frame, sink)
         return
-    _configured(frame.write, sink).mode(sink.mode).save()
+    _configured(frame.write, pipeline, sink).mode(sink.mode).save()
 
 
-def _configured(writer: Any, sink: Sink) -> Any:
-    writer = writer.format(FORMATS.get(sink.format, sink.format)).options(**sink.options)
+def _configured(writer: Any, pipeline: Pipeline, sink: Sink) -> Any:
+    options = located_options(pipeline, sink.format, sink.options)
+    writer = writer.format(FORMATS.get(sink.format, sink.format)).options(**options)
     if not sink.partition_by:
         return writer
     if sink.format in FORMATS:

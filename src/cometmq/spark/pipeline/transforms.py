@@ -13,6 +13,7 @@ from cometmq.base.errors import ConfigError
 from cometmq.spark.bodies import body_format, decode, first_line
 from cometmq.spark.pipeline.definition import Pipeline, Source, Transform
 from cometmq.spark.pipeline.document import Mistake, PipelineFileError
+from cometmq.spark.pipeline.paths import located_options
 from cometmq.spark.pipeline.queries import Query, source_options
 from cometmq.spark.tables import delta, iceberg
 
@@ -23,6 +24,11 @@ FORMATS: Final = {"delta": delta.FORMAT, "iceberg": iceberg.FORMAT}
 """Names in a file, and the data sources behind them where they differ."""
 
 _SQL_PLACE: Final = re.compile(r"line (\d+),? pos \d+")
+_PYTHON_ERROR: Final = re.compile(
+    # A name at the beginning of a line, and all up to an empty line, or to what Spark adds.
+    r"^[A-Za-z_][\w.]*: (.+(?:\n(?!\s*at |\s*$|\s*SQLSTATE|===|JVM stacktrace).*)*)",
+    re.MULTILINE,
+)
 
 
 @dataclass(slots=True)
@@ -56,15 +62,14 @@ def mistake(pipeline: Pipeline, line: int, text: str) -> PipelineFileError:
 
 
 def spark_text(error: Exception) -> str:
-    """What Spark, or Python code that it ran, complains about, in one line."""
-    # A Python data source that raises is wrapped, with a trace; its last line is what it said.
-    python = re.findall(
-        r"^\s*(?:[\w.]+\.)?(\w+(?:Error|Exception|Option|Lost)): (.+)$", str(error), re.MULTILINE
-    )
-    known = [text for name, text in python if name not in ("PySparkException", "AnalysisException")]
-    if "Traceback" in str(error) and known:
-        return str(known[-1])
-    return re.sub(r" SQLSTATE: \w+.*$", "", first_line(error))
+    """What Spark, or Python code that it ran, complains about, without traces."""
+    # Python code that raises inside Spark is wrapped, with its trace; what it said stands behind the last one.
+    _, traced, rest = str(error).rpartition("Traceback (most recent call last)")
+    said = _PYTHON_ERROR.search(rest) if traced else None
+    if said is not None:
+        return said[1].strip()
+    text = re.sub(r" SQLSTATE: \w+.*$", "", first_line(error))
+    return text.removeprefix("[USER_RAISED_EXCEPTION] ")
 
 
 def _add_source(
@@ -74,7 +79,8 @@ def _add_source(
 
     reader: Any = spark.readStream if source.is_stream else spark.read
     reader = reader.format(FORMATS.get(source.format, source.format))
-    reader = reader.options(**source_options(pipeline, source, query))
+    options = source_options(pipeline, source, query)
+    reader = reader.options(**located_options(pipeline, source.format, options))
     try:
         if source.schema:
             reader = reader.schema(source.schema)
