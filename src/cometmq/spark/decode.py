@@ -7,6 +7,7 @@ host is put into words once.
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -30,6 +31,7 @@ from cometmq.spark.frames import (
     Ints,
     UndecodableRecord,
     locate,
+    pick,
     spans,
     walk,
 )
@@ -39,6 +41,7 @@ from cometmq.spark.schema import arrow_schema
 __all__ = ["UndecodableRecord", "decode", "decode_at"]
 
 _INNER: Final = int(SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP)
+_V4_BYTES: Final = 8
 _COMPRESSED: Final = int(SysFlag.COMPRESSED)
 _FROM_PROPERTIES: Final = frozenset(["msgId", "keys", "tags", "properties"])
 _MILLISECONDS_MAX: Final = (2**63 - 1) // 1000
@@ -208,9 +211,18 @@ class _Columns:
         return _decompressed(body, int(frames.head["sys_flag"][row]), int(frames.origins[row]))
 
     def _host_texts(self, starts: Ints, lengths: Ints) -> pa.Array:
-        encoded = spans(self._buffer, starts, starts + lengths).dictionary_encode()
-        texts = pa.array([host_text(host) for host in encoded.dictionary.to_pylist()], pa.string())
-        return texts.take(encoded.indices)
+        if (lengths == _V4_BYTES).all():
+            # Taken for numbers, hosts are told apart at a fraction of the cost.
+            numbers = pick(np.frombuffer(self._data, dtype=np.uint8), starts, np.dtype("=i8"))
+            encoded = pa.array(numbers).dictionary_encode()
+            hosts = [
+                number.to_bytes(8, sys.byteorder, signed=True)
+                for number in encoded.dictionary.to_pylist()
+            ]
+        else:
+            encoded = spans(self._buffer, starts, starts + lengths).dictionary_encode()
+            hosts = encoded.dictionary.to_pylist()
+        return pa.array(map(host_text, hosts), pa.string()).take(encoded.indices)
 
     def _message_id(self) -> pa.Array:
         """The id of its producer, or for a message without one the place where it is stored."""
@@ -218,7 +230,7 @@ class _Columns:
         if not ids.null_count:
             return ids
         is_missing = ids.is_null().to_numpy(zero_copy_only=False)
-        for host_bytes in (8, 20):
+        for host_bytes in (_V4_BYTES, 20):
             mask = is_missing & (self._frames.store_host_bytes == host_bytes)
             if mask.any():
                 ids = pc.replace_with_mask(ids, pa.array(mask), self._offset_ids(mask, host_bytes))

@@ -115,7 +115,7 @@ def locate(data: Data, starts: Ints, sizes: Ints) -> Frames:
 
     ends = starts + sizes
     check((starts >= 0) & (sizes >= FIXED_BYTES_V4) & (ends <= len(plain)))
-    head = _pick(plain, starts, _HEAD)
+    head = pick(plain, starts, _HEAD)
     magic = head["magic"]
     is_v2 = magic == MAGIC_V2
     check((head["size"] == sizes) & ((magic == MAGIC_V1) | is_v2))
@@ -127,7 +127,7 @@ def locate(data: Data, starts: Ints, sizes: Ints) -> Frames:
     tail_at = store_host_at + _HOST_BYTES + store_extra
     body_at = tail_at + _TAIL.itemsize
     check(body_at + 3 <= ends)
-    tail = _pick(plain, tail_at, _TAIL)
+    tail = pick(plain, tail_at, _TAIL)
     body_bytes = tail["body_bytes"].astype(np.int64)
     topic_field = body_at + body_bytes
     topic_at = topic_field + 1 + is_v2
@@ -145,7 +145,7 @@ def locate(data: Data, starts: Ints, sizes: Ints) -> Frames:
         sizes,
         head,
         born_extra + _HOST_BYTES,
-        _pick(plain, stored_at, np.dtype(">i8")),
+        pick(plain, stored_at, np.dtype(">i8")),
         store_host_at,
         store_extra + _HOST_BYTES,
         tail,
@@ -178,7 +178,7 @@ def spans(buffer: pa.Buffer, starts: Ints, ends: Ints) -> pa.Array:
     return every.take(pa.array(wanted))
 
 
-def _pick(plain: Ints, positions: Ints, kind: np.dtype[Any]) -> Ints:
+def pick(plain: Ints, positions: Ints, kind: np.dtype[Any]) -> Ints:
     """What lies at each position, taken for ``kind``: one small copy each, wherever it starts."""
     width = kind.itemsize
     windows: Ints = np.ndarray(
