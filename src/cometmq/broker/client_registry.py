@@ -22,7 +22,16 @@ GROUPS_PER_CONNECTION_MAX: Final = 4096
 class Client:
     """One connection's membership in one group."""
 
-    __slots__ = ("client_id", "connection", "language", "seen_at", "seen_ms", "version", "wishes")
+    __slots__ = (
+        "client_id",
+        "connection",
+        "language",
+        "retries_max",
+        "seen_at",
+        "seen_ms",
+        "version",
+        "wishes",
+    )
 
     def __init__(self, connection: Connection, client_id: str, language: str, version: int) -> None:
         self.connection = connection
@@ -35,6 +44,8 @@ class Client:
         """The same as wall time, for people."""
         self.wishes: tuple[SubscriptionData, ...] = ()
         """What it subscribes to itself, as a consumer."""
+        self.retries_max: int | None = None
+        """How often it wants messages tried again; None when it has not said so yet."""
 
     def __repr__(self) -> str:
         return f"<Client {self.client_id} at {self.connection.peer}>"
@@ -100,6 +111,19 @@ class ConsumerGroup:
             changed = True
             del self.subscriptions[topic]
         return changed
+
+    def retries_max(self, connection: Connection, said: int) -> int:
+        """How often messages of the group are tried again, when the member on ``connection`` says how often.
+
+        The member that came last decides for all, of those that have said something.
+        """
+        sender = self.clients.get(connection)
+        if sender is not None:
+            sender.retries_max = said
+        for client in reversed(self.clients.values()):
+            if client.retries_max is not None:
+                return client.retries_max
+        return said
 
     def member_wishes(self, client: Client, wishes: tuple[SubscriptionData, ...]) -> None:
         """Note what one member subscribes to."""

@@ -376,6 +376,7 @@ class Broker:
             live=self.live,
             store=self.store,
             schedule=self.schedule,
+            clients=self.clients,
             creation=self.creation,
             stats=self.stats,
             clock=self.clock,

@@ -53,6 +53,10 @@ class Consumer:
     def subscriptions(self) -> list[SubscriptionData]:
         return [build_subscription(self._topic, "red || green", version=1)]
 
+    @property
+    def retries_max(self) -> int | None:
+        return None
+
     def rebalance_soon(self) -> None:
         self.rebalances += 1
 

@@ -57,6 +57,26 @@ def test_a_newer_subscription_replaces_an_older_one_and_not_the_other_way(
     assert group.subscriptions["T"].sub_string == "B"
 
 
+def test_the_member_that_came_last_says_how_often_messages_are_tried_again(
+    make_peer: MakePeer,
+) -> None:
+    registry = ClientRegistry(FakeClock())
+    one, two, three, stranger = (make_peer(number) for number in range(4))
+    for peer, name in ((one, "one"), (two, "two"), (three, "three")):
+        beat(registry, peer, name, wish("T"))
+    group = registry.consumers["g"]
+    assert group.retries_max(stranger, 7) == 7
+    assert group.retries_max(one, 16) == 16
+    assert group.retries_max(stranger, 7) == 16
+    assert group.retries_max(two, 2) == 2
+    # A member that came later but has not said anything does not count yet.
+    assert group.retries_max(one, 16) == 2
+    beat(registry, two, "two", wish("T"))
+    assert group.retries_max(one, 16) == 2
+    registry.forget(two)
+    assert group.retries_max(one, 16) == 16
+
+
 def test_a_client_on_two_connections_is_listed_once(make_peer: MakePeer) -> None:
     registry = ClientRegistry(FakeClock())
     old, new = make_peer(1), make_peer(2)

@@ -169,7 +169,10 @@ class ClientProcessor:
             consume_from_where=consumer.consume_from_where,
             subscriptions=consumer.subscription_data_set,
         )
-        self._mismatch_log.note(group, self._clients.consumers[group].mismatches)
+        online = self._clients.consumers[group]
+        if consumer.max_reconsume_times is not None:
+            online.clients[connection].retries_max = consumer.max_reconsume_times
+        self._mismatch_log.note(group, online.mismatches)
         self._filters.register(group, consumer.subscription_data_set)
         if is_new:
             log.info(

@@ -2,6 +2,9 @@
 
 The message goes through the delay levels to the retry topic of the group, or to its dead letters. The answer means that
 the message is stored again: the consumer forgets it. So in SYNC_FLUSH it waits for the disk, as a send does.
+
+Each consumer says how often a message may be tried again. In RocketMQ that counts for what it gives back itself; its
+documents promise that the consumer which was started last decides for its group, and so it is here.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from random import randrange
 from typing import Final
 
 from cometmq.base.ports import Clock
+from cometmq.broker.client_registry import ClientRegistry
 from cometmq.broker.live_config import LiveConfig
 from cometmq.broker.processors.put_failure import refusal_of
 from cometmq.broker.redelivery import retry_level, sent_back_form
@@ -45,6 +49,7 @@ class SendBackProcessor:
         live: LiveConfig,
         store: MessageStore,
         schedule: Schedule,
+        clients: ClientRegistry,
         creation: TopicCreation,
         stats: BrokerStats,
         clock: Clock,
@@ -52,6 +57,7 @@ class SendBackProcessor:
         self._live = live
         self._store = store
         self._schedule = schedule
+        self._clients = clients
         self._creation = creation
         self._stats = stats
         self._clock = clock
@@ -76,7 +82,7 @@ class SendBackProcessor:
         record = self._record(header.offset)
         times_max = group.retry_max_times
         if header.max_reconsume_times is not None and command.version >= LIMIT_VERSION_MIN:
-            times_max = header.max_reconsume_times
+            times_max = self._limit(connection, header.group, header.max_reconsume_times)
         level = retry_level(record, header.delay_level, times_max)
         if level is None:
             stored = self._bury(record, group)
@@ -86,6 +92,10 @@ class SendBackProcessor:
             stored = self._put(message, level)
         self._stats.sent_back(record.properties.get(RETRY_TOPIC, record.topic), group.group_name)
         return self._answer(connection, command, stored)
+
+    def _limit(self, connection: Connection, group: str, said: int) -> int:
+        online = self._clients.consumer_group(group)
+        return said if online is None else online.retries_max(connection, said)
 
     def _group(self, name: str) -> SubscriptionGroupConfig:
         config = self._live.current

@@ -117,6 +117,7 @@ class Heartbeats:
                     consume_from_where=role.consume_from.value,
                     subscription_data_set=role.subscriptions(),
                     unit_mode=self._is_unit_mode,
+                    max_reconsume_times=role.retries_max,
                 )
                 for role in self._roles.consumers.values()
             ],

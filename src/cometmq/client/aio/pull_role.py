@@ -36,6 +36,10 @@ class PullRole:
     def consume_type(self) -> ConsumeType:
         return ConsumeType.CONSUME_ACTIVELY
 
+    @property
+    def retries_max(self) -> int | None:
+        return None
+
     def subscriptions(self) -> list[SubscriptionData]:
         return self.wishes()
 

@@ -30,7 +30,7 @@ from cometmq.client.aio.producer import Producer
 from cometmq.client.aio.queries import Queries
 from cometmq.client.aio.running_consumer import RunningConsumer
 from cometmq.client.aio.trace import ConsumeTrace, make_dispatcher
-from cometmq.client.consumer_config import PushConsumerConfig
+from cometmq.client.consumer_config import CONCURRENT_RETRIES_MAX, PushConsumerConfig
 from cometmq.client.core.namespace import wrap
 from cometmq.client.core.outcome import BadOutcome, judge
 from cometmq.client.errors import ClientClosed, NoRoute
@@ -257,6 +257,14 @@ class PushConsumer(Queries):
     @property
     def consume_from(self) -> ConsumeFromWhere:
         return ConsumeFromWhere(self.config.consume_from_where)
+
+    @property
+    def retries_max(self) -> int | None:
+        # Whoever consumes in order counts retries itself.
+        if self.is_orderly or self.config.is_broadcast:
+            return None
+        times = self.config.max_reconsume_times
+        return CONCURRENT_RETRIES_MAX if times < 0 else times
 
     def subscriptions(self) -> list[SubscriptionData]:
         return list(self._subscriptions.values())

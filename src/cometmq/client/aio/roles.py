@@ -50,6 +50,11 @@ class ConsumerRole(Protocol):
     @property
     def consume_from(self) -> ConsumeFromWhere: ...
 
+    @property
+    def retries_max(self) -> int | None:
+        """How often a message is tried again before it is a dead letter; None when brokers have no say in it."""
+        ...
+
     def subscriptions(self) -> list[SubscriptionData]:
         """What heartbeats tell the brokers."""
         ...

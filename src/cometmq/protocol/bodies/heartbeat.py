@@ -20,7 +20,10 @@ class ProducerData(JsonBody):
 
 
 class ConsumerData(JsonBody):
-    """One consumer group of a client. The three modes are names of the enums in ``model.consumption``."""
+    """One consumer group of a client. The three modes are names of the enums in ``model.consumption``.
+
+    ``max_reconsume_times`` is ours: RocketMQ's clients tell it with the first message they give back.
+    """
 
     group_name: str
     consume_type: str = ConsumeType.CONSUME_PASSIVELY.value
@@ -28,6 +31,7 @@ class ConsumerData(JsonBody):
     consume_from_where: str = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET.value
     subscription_data_set: list[SubscriptionData] = msgspec.field(default_factory=list)
     unit_mode: bool = False
+    max_reconsume_times: Int32 | None = None
 
 
 class HeartbeatData(JsonBody):

@@ -181,6 +181,7 @@ class Rig:
                 live=self.live,
                 store=self.store,
                 schedule=self.schedule,
+                clients=self.clients,
                 creation=self.creation,
                 stats=self.stats,
                 clock=self.clock,

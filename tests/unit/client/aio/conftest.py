@@ -103,6 +103,10 @@ class FakeConsumer:
     def subscriptions(self) -> list[SubscriptionData]:
         return [build_subscription(topic, "*", version=7) for topic in self._topics]
 
+    @property
+    def retries_max(self) -> int | None:
+        return None
+
     def rebalance_soon(self) -> None:
         self.rebalances += 1
 
