@@ -8,9 +8,9 @@ from cometmq.client.sync import Producer
 from cometmq.model.message import Message
 
 
-def command(file: str, *options: str) -> list[str]:
+def command(file: str, *options: str, master: str = "local[2]") -> list[str]:
     main = "from cometmq.cli.main import main; main()"
-    return [sys.executable, "-c", main, "pipeline", "run", "--master", "local[2]", *options, file]
+    return [sys.executable, "-c", main, "pipeline", "run", "--master", master, *options, file]
 
 
 def send(name_servers: str, numbers: range) -> None:

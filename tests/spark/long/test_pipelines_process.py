@@ -55,3 +55,42 @@ def test_an_interrupted_run_ends_well_and_the_next_goes_on(tmp_path: Path) -> No
             again.stderr.replace("WARNING: Using incubator modules: jdk.incubator.vector\n", "")
             == ""
         )
+
+
+EXECUTORS = """\
+name: executors
+checkpoint: {directory}/checkpoint
+trigger: once
+sources:
+  messages:
+    format: rocketmq
+    options: {{nameServers: "{name_servers}", topic: Orders, startingOffsets: earliest}}
+    body: {{format: text, deadLetters: Orders-undecodable}}
+sinks:
+  table: {{format: delta, options: {{path: {directory}/table}}}}
+  topic: {{format: rocketmq, options: {{nameServers: "{name_servers}", topic: Copies}}}}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_executors_in_processes_of_their_own(tmp_path: Path) -> None:
+    from deltalake import DeltaTable
+
+    with cluster() as servers:
+        file = tmp_path / "executors.yaml"
+        file.write_text(EXECUTORS.format(directory=tmp_path, name_servers=servers.name_servers))
+        send(servers.name_servers, range(500))
+        done = subprocess.run(
+            command(str(file), master="local-cluster[2,1,1024]"),
+            capture_output=True,
+            text=True,
+            timeout=250,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "executors-table: 500 rows read, 500 rows written" in done.stdout
+        assert "executors-topic: 500 rows read, 500 rows written" in done.stdout
+        assert "executors-messages_dead_letters: 500 rows read, 0 rows written" in done.stdout
+    bodies = DeltaTable(str(tmp_path / "table")).to_pyarrow_table()["body"].to_pylist()
+    assert sorted(map(int, bodies)) == list(range(500))

@@ -377,7 +377,7 @@ def _dead_letters(
         return DeadLetters(topic=None)
     if not topic:
         reader.mistake(node.line, f"deadLetters of {owner} has no topic; name one, or '{_STOP}'")
-    if source_format != "rocketmq" and "nameServers" not in own:
+    if source_format not in ("rocketmq", "") and "nameServers" not in own:
         reader.mistake(
             node.line,
             f"deadLetters of {owner} needs options: nameServers, as the source itself has no name server",
@@ -442,7 +442,7 @@ def _sink(reader: Reader, name: str, node: Node, views: list[str], is_stream: bo
             "Use delta with mode complete, or a watermark so that windows close",
         )
     body = reader.choice(fields.values.get("body"), f"body of {what}", ("json",))
-    if body and format_name != "rocketmq":
+    if body and format_name not in ("rocketmq", ""):
         reader.mistake(fields.line_of("body"), "body is for sinks of format rocketmq; remove it")
     partition_by = reader.texts(fields.values.get("partitionBy"), f"partitionBy of {what}")
     if partition_by and format_name in ("rocketmq", "console"):

@@ -68,16 +68,19 @@ class Totals:
         self.rows_too_late = 0
         self.seconds = 0.0
         self.last: Batch | None = None
-        self._last_id = -1
+        self.last_batch_id = -1
 
     def add(self, progress: Mapping[str, Any]) -> Batch | None:
         """Take a report in; the batch if it is a new one that had rows. Reports may come again."""
         batch = batch_of(progress)
         self.last = batch
-        # Between batches Spark reports the next one's number, with no rows.
-        if batch.batch_id <= self._last_id or (not batch.rows_read and not batch.rows_written):
+        if batch.batch_id <= self.last_batch_id:
             return None
-        self._last_id = batch.batch_id
+        if not batch.rows_read and not batch.rows_written:
+            # Between batches Spark reports the next one's number, with no rows: those before it are through.
+            self.last_batch_id = batch.batch_id - 1
+            return None
+        self.last_batch_id = batch.batch_id
         self.batch_count += 1
         self.rows_read += batch.rows_read
         self.rows_too_late += batch.rows_too_late

@@ -127,7 +127,10 @@ def _started(
     finally:
         for each in running:
             if each.isActive:
-                each.stop()
+                try:
+                    each.stop()
+                except PySparkException as error:
+                    terminal.line(f"{each.name}: did not stop in time: {spark_text(error)}")
 
 
 def _follow(
@@ -159,11 +162,23 @@ def _follow(
 def _take_in(running: list[StreamingQuery], totals: dict[str, Totals], terminal: Terminal) -> None:
     for query in running:
         total = totals[str(query.name)]
-        for progress in query.recentProgress:
-            batch = total.add(_as_dict(progress))
+        for progress in _new_reports(query, total):
+            batch = total.add(progress)
             if batch is not None:
                 terminal.batch(total.name, batch)
     terminal.redraw(totals)
+
+
+def _new_reports(query: StreamingQuery, total: Totals) -> list[dict[str, Any]]:
+    """Reports since the last look; the last one may come again."""
+    last = query.lastProgress
+    if last is None:
+        return []
+    report = _as_dict(last)
+    # All of the last hundred are asked for only when one may have been missed: that takes a while.
+    if report["batchId"] <= total.last_batch_id + 1:
+        return [report]
+    return [_as_dict(each) for each in query.recentProgress]
 
 
 def _as_dict(progress: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cometmq.base.errors import CometError, UsageError
 
@@ -31,6 +31,10 @@ _ADVICE: Final = (
 
 class JavaMissing(CometError):
     """There is no Java that Spark could run on."""
+
+
+class SparkNotStarted(CometError):
+    """Spark could not be started, or its cluster not be reached."""
 
 
 class SparkMissing(UsageError):
@@ -97,6 +101,7 @@ def spark_session(
 
     Raises:
         SparkMissing, JavaMissing: what is needed is not installed.
+        SparkNotStarted: the master is no place where Spark could run.
     """
     check_installed()
     is_remote = master.startswith("sc://")
@@ -115,7 +120,7 @@ def spark_session(
     if not was_running:
         for key, value in {**_defaults(master), **settings}.items():
             builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    spark = _started(builder, master)
     try:
         for key, value in settings.items():
             if was_running and spark.conf.isModifiable(key):
@@ -129,6 +134,18 @@ def spark_session(
     finally:
         if not was_running:
             spark.stop()
+
+
+def _started(builder: Any, master: str) -> SparkSession:
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        return builder.getOrCreate()  # type: ignore[no-any-return]
+    except (PySparkException, Py4JError) as error:
+        said = re.search(r"Exception: (.+)", str(error))
+        reason = said[1] if said else str(error).partition("\n")[0]
+        raise SparkNotStarted(f"Spark did not start with master {master!r}: {reason}") from error
 
 
 def register(spark: SparkSession) -> None:
@@ -148,6 +165,8 @@ def _defaults(master: str) -> dict[str, str]:
         # Days and windows begin at the same time wherever a pipeline runs.
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.showConsoleProgress": "false",
+        # A task that hangs must not hold up the end of a run for ever.
+        "spark.sql.streaming.stopTimeout": "60s",
     }
     if master.startswith("local"):
         log_settings = resources.files("cometmq.spark.pipeline") / "log4j2.properties"
