@@ -35,6 +35,7 @@ from cometmq.spark.sink_options import BATCH_BYTES_MAX, SinkOptions
 from cometmq.spark.sink_rows import RowReader, SinkRow
 
 KEY_BYTES: Final = 16
+_KEY_START: Final = f"{UNIQ_KEY}\x01".encode()
 ELEMENT_BYTES: Final = 22
 """What a batch adds to body and properties of a message."""
 BATCH_COUNT_MAX: Final = 1000
@@ -65,10 +66,6 @@ class _TopicTarget:
         self.queues = queues
         self.index = index % len(queues)
 
-    @property
-    def current(self) -> _QueueTarget:
-        return self.queues[self.index]
-
     def go_on(self) -> None:
         self.index = (self.index + 1) % len(self.queues)
 
@@ -91,6 +88,7 @@ class SinkWriter:
         self._buffered_bytes = 0
         self._key_base = blake2b(str(mark).encode(), digest_size=KEY_BYTES)
         self._mark_text = f"{SINK}\x01{mark}\x02"
+        self._use_text("", "")
 
     @property
     def addresses(self) -> list[str]:
@@ -125,20 +123,22 @@ class SinkWriter:
         topic = self._topics.get(row.topic)
         if topic is None:
             topic = self._topics[row.topic] = self._find(row.topic)
+        if row.text != self._text or row.topic != self._topic:
+            self._use_text(row.topic, row.text)
         key = self._key(row)
         if self._stored and self._stored[key] > 0:
             self._stored[key] -= 1
             self.left_out += 1
             return
         self.written += 1
-        properties = f"{UNIQ_KEY}\x01{key.hex().upper()}\x02{self._mark_text}{row.text}".encode()
+        properties = b"%b%b%b" % (_KEY_START, key.hex().upper().encode(), self._key_end)
         # A copy: a view would keep the whole batch of rows for as long as this one waits for others.
         element = (0, bytes(row.body), properties)
         is_sharded = row.sharding is not None
         if row.sharding is not None:
             target = topic.queues[hash_index(row.sharding, len(topic.queues))]
         else:
-            target = topic.current
+            target = topic.queues[topic.index]
         if row.is_delayed:
             self._submit_single(target, key, element)
             if not is_sharded:
@@ -156,7 +156,7 @@ class SinkWriter:
             self._submit(target)
             if not is_sharded:
                 topic.go_on()
-                target = topic.current
+                target = topic.queues[topic.index]
         if target.filling is None:
             target.filling = Request(target.queue, target.wire_topic, is_batch=True)
         target.filling.keys.append(key)
@@ -167,12 +167,19 @@ class SinkWriter:
             targets = [target for topic in self._topics.values() for target in topic.queues]
             self._submit(max(targets, key=lambda target: target.size_bytes))
 
+    def _use_text(self, topic: str, text: str) -> None:
+        """What all rows with the same properties have in common is made once."""
+        self._topic, self._text = topic, text
+        self._text_hasher = self._key_base.copy()
+        self._text_hasher.update(f"\0{topic}\0{len(text)}\0{text}".encode())
+        self._key_end = f"\x02{self._mark_text}{text}".encode()
+
     def _key(self, row: SinkRow) -> bytes:
-        hasher = self._key_base.copy()
         if row.identity is not None:
+            hasher = self._key_base.copy()
             hasher.update(f"\0id\0{row.topic}\0{row.identity}".encode())
         else:
-            hasher.update(f"\0{row.topic}\0{len(row.text)}\0{row.text}".encode())
+            hasher = self._text_hasher.copy()
             hasher.update(row.body)
         if row.is_delayed:
             # The broker tells delayed messages of one time apart by their keys.

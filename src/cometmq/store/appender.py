@@ -15,11 +15,11 @@ from cometmq.base.ports import Clock
 from cometmq.model.flags import TRANSACTION_MASK
 from cometmq.model.names import SCHEDULE_TOPIC, stored_topic_fault
 from cometmq.store.commit_log import CommitLog
-from cometmq.store.consume_queue import ConsumeQueue
+from cometmq.store.consume_queue import ENTRY, ConsumeQueue
 from cometmq.store.consume_queues import ConsumeQueues, Written
 from cometmq.store.delay_levels import DelayLevels
 from cometmq.store.dispatch import has_queue_entry, is_indexed
-from cometmq.store.encode import encode, record_bytes
+from cometmq.store.encode import batch_record_bytes, encode, encode_batch, record_bytes
 from cometmq.store.flush import LogFlusher
 from cometmq.store.index_files import IndexFiles
 from cometmq.store.put import NewMessage, Stored
@@ -111,12 +111,60 @@ class Appender:
     def put_batch(self, messages: list[NewMessage]) -> list[Stored]:
         if self.refusal is not None:
             self._refuse()
-        if len({(message.topic, message.queue_id) for message in messages}) != 1:
+        if not messages:
             raise UsageError("a batch needs messages, all of one topic and queue")
         topic, queue_id = messages[0].topic, messages[0].queue_id
+        flags = 0
+        for message in messages:
+            if message.queue_id != queue_id or message.topic != topic:
+                raise UsageError("a batch needs messages, all of one topic and queue")
+            flags |= message.sys_flag
         queue = self._queues.get(topic, queue_id) or self._new_queue(topic, queue_id)
+        if flags & TRANSACTION_MASK or topic == SCHEDULE_TOPIC:
+            return self._put_special_batch(messages, queue)
         host = self._store_host
-        sizes = [record_bytes(m, queue.topic_field, host, self.body_bytes_max) for m in messages]
+        sizes = batch_record_bytes(messages, queue.topic_field, host, self.body_bytes_max)
+        key_count = sum([len(message.keys) for message in messages])
+        physical_offset = self._reserve(sum(sizes), key_count)
+        timestamp = self._now()
+        queue_offset = queue.next_offset
+        # One write: a crash in the middle of it leaves the first records of the batch at most, and
+        # those were never acknowledged.
+        self._log.write(
+            encode_batch(
+                messages, sizes, queue.topic_field, queue_offset, physical_offset, timestamp, host
+            )
+        )
+        index, arrivals, pack = self._index, self.arrivals, ENTRY.pack
+        stored: list[Stored] = []
+        entries: list[bytes] = []
+        for message, size_bytes in zip(messages, sizes, strict=True):
+            stored.append(Stored(physical_offset, size_bytes, queue_offset, timestamp))
+            entries.append(pack(physical_offset, size_bytes, message.tags_code))
+            if index is not None:
+                index.add(topic, message.keys, physical_offset, timestamp)
+            physical_offset += size_bytes
+            queue_offset += 1
+        self._queues.append_batch(queue, b"".join(entries))
+        self._last_record = stored[-1].physical_offset
+        self._flusher.store_timestamp = timestamp
+        for arrival in arrivals:
+            for message, one in zip(messages, stored, strict=True):
+                arrival(
+                    topic,
+                    queue_id,
+                    one.queue_offset + 1,
+                    message.tags_code,
+                    timestamp,
+                    message.properties,
+                )
+        self._watermarks.put(self._log.end)
+        return stored
+
+    def _put_special_batch(self, messages: list[NewMessage], queue: ConsumeQueue) -> list[Stored]:
+        """Of messages that may have no place in the queue, or another one than usual."""
+        host = self._store_host
+        sizes = batch_record_bytes(messages, queue.topic_field, host, self.body_bytes_max)
         key_count = sum(len(message.keys) for message in messages)
         physical_offset = self._reserve(sum(sizes), key_count)
         timestamp = self._now()
@@ -124,32 +172,22 @@ class Appender:
         records: list[bytes] = []
         stored: list[Stored] = []
         for message, size_bytes in zip(messages, sizes, strict=True):
-            has_entry = not message.sys_flag & TRANSACTION_MASK or has_queue_entry(message.sys_flag)
+            has_entry = has_queue_entry(message.sys_flag)
             place = queue_offset if has_entry else 0
             stored.append(Stored(physical_offset, size_bytes, place, timestamp))
             records.append(
                 encode(
-                    message,
-                    size_bytes,
-                    queue.topic_field,
-                    place,
-                    physical_offset,
-                    timestamp,
-                    host,
+                    message, size_bytes, queue.topic_field, place, physical_offset, timestamp, host
                 )
             )
             physical_offset += size_bytes
             queue_offset += has_entry
-        # One write: a crash in the middle of it leaves the first records of the batch at most, and
-        # those were never acknowledged.
         self._log.write(b"".join(records))
-        index, enqueue = self._index, self._enqueue
         for message, one in zip(messages, stored, strict=True):
-            is_plain = not message.sys_flag & TRANSACTION_MASK
-            if index is not None and (is_plain or is_indexed(message.sys_flag)):
-                index.add(topic, message.keys, one.physical_offset, timestamp)
-            if is_plain or has_queue_entry(message.sys_flag):
-                enqueue(message, queue, one.physical_offset, one.size_bytes, timestamp)
+            if self._index is not None and is_indexed(message.sys_flag):
+                self._index.add(message.topic, message.keys, one.physical_offset, timestamp)
+            if has_queue_entry(message.sys_flag):
+                self._enqueue(message, queue, one.physical_offset, one.size_bytes, timestamp)
         self._last_record = stored[-1].physical_offset
         self._flusher.store_timestamp = timestamp
         self._watermarks.put(self._log.end)

@@ -133,6 +133,19 @@ class ConsumeQueues:
         queue.next_offset += 1
         self.waiting_count += 1
 
+    def append_batch(self, queue: ConsumeQueue, entries: bytes) -> None:
+        """Add several entries at once."""
+        count = len(entries) // ENTRY_BYTES
+        if queue.waiting is None:
+            queue.waiting = bytearray(entries)
+            self._waiting.append(queue)
+            if queue.first_start < 0:
+                self._new_count += 1
+        else:
+            queue.waiting += entries
+        queue.next_offset += count
+        self.waiting_count += count
+
     @property
     def is_write_due(self) -> bool:
         """Enough is waiting for a round to begin, or one is under way."""

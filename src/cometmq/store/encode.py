@@ -109,3 +109,80 @@ def encode(
         _TAIL.pack(message.reconsume_times, message.prepared_transaction_offset, len(body)),
     )
     return b"".join((*head, body, topic_field, _LENGTH.pack(len(properties)), properties))
+
+
+def batch_record_bytes(
+    messages: list[NewMessage], topic_field: bytes, store_host: bytes, body_bytes_max: int
+) -> list[int]:
+    """``record_bytes`` of each. Raises RecordTooLarge."""
+    fixed = _FIXED_BYTES + len(topic_field) + len(store_host) - 2 * _HOST_V4_BYTES
+    sizes: list[int] = []
+    for message in messages:
+        body_bytes, properties_bytes = len(message.body), len(message.properties)
+        if body_bytes > body_bytes_max or properties_bytes > TEXT_BYTES_MAX:
+            record_bytes(message, topic_field, store_host, body_bytes_max)
+        born_bytes = len(message.born_host) or len(store_host)
+        sizes.append(fixed + body_bytes + properties_bytes + born_bytes)
+    return sizes
+
+
+def encode_batch(
+    messages: list[NewMessage],
+    sizes: list[int],
+    topic_field: bytes,
+    queue_offset: int,
+    physical_offset: int,
+    store_timestamp: int,
+    store_host: bytes,
+) -> bytes:
+    """The records of messages of one queue, none of them of a transaction, one behind the other."""
+    if len(store_host) != _HOST_V4_BYTES or any(
+        len(message.born_host) > _HOST_V4_BYTES for message in messages
+    ):
+        records: list[bytes] = []
+        for message, size_bytes in zip(messages, sizes, strict=True):
+            records.append(
+                encode(
+                    message,
+                    size_bytes,
+                    topic_field,
+                    queue_offset,
+                    physical_offset,
+                    store_timestamp,
+                    store_host,
+                )
+            )
+            physical_offset += size_bytes
+            queue_offset += 1
+        return b"".join(records)
+    magic = MAGIC_V1 if len(topic_field) <= _TOPIC_V1_MAX else MAGIC_V2
+    pack_head, pack_length = _HEAD_V4.pack, _LENGTH.pack
+    parts: list[bytes] = []
+    for message, size_bytes in zip(messages, sizes, strict=True):
+        body, properties = message.body, message.properties
+        parts += (
+            pack_head(
+                size_bytes,
+                magic,
+                crc32(body) & 0x7FFFFFFF,
+                message.queue_id,
+                message.flag,
+                queue_offset,
+                physical_offset,
+                message.sys_flag & ~48,
+                message.born_timestamp,
+                message.born_host or store_host,
+                store_timestamp,
+                store_host,
+                message.reconsume_times,
+                message.prepared_transaction_offset,
+                len(body),
+            ),
+            body,
+            topic_field,
+            pack_length(len(properties)),
+            properties,
+        )
+        physical_offset += size_bytes
+        queue_offset += 1
+    return b"".join(parts)
