@@ -23,7 +23,12 @@ from cometmq.client.helpers.outbox import Outbox, OutboxSettings
 from cometmq.client.helpers.outbox_blocking import BlockingOutbox
 from cometmq.client.helpers.priority import ByPriority
 from cometmq.client.helpers.rate_limit import RateLimit
-from cometmq.client.helpers.skip_backlog import GroupIsOnline, jump
+from cometmq.client.helpers.skip_backlog import (
+    GroupIsOffline,
+    GroupIsOnline,
+    jump,
+    jump_running,
+)
 from cometmq.client.lite_pull_config import LitePullConfig
 from cometmq.client.producer_config import ProducerConfig
 from cometmq.client.sync import Producer as BlockingProducer
@@ -198,6 +203,39 @@ def test_a_group_jumps_to_the_end_and_back_when_nobody_runs(
             assert sum(positions.values()) == 0
             async with consumer:
                 await _until(lambda: len(got) == 8)
+
+    asyncio.run(main())
+
+
+def test_a_running_group_jumps_back_and_to_the_end(
+    name_servers: str, create_topic: Any, unique: Unique
+) -> None:
+    topic, group = create_topic("jump", queues=2), unique("jump")
+    got: list[bytes] = []
+
+    def handle(message: ReceivedMessage) -> None:
+        got.append(message.body)
+
+    async def main() -> None:
+        await jump(group, topic, name_servers=name_servers)
+        with pytest.raises(GroupIsOffline, match=r"jump\(\)"):
+            await jump_running(group, topic, name_servers=name_servers)
+        async with Producer(unique("jump"), name_servers=name_servers) as producer:
+            for _ in range(6):
+                await producer.send(Message(topic=topic, body=b"old"))
+            consumer = PushConsumer(group, listener=handle, name_servers=name_servers, config=FIRST)
+            consumer.subscribe(topic)
+            async with consumer:
+                await _until(lambda: len(got) == 6)
+                back = await jump_running(group, topic, to_time_ms=0, name_servers=name_servers)
+                assert {queue.topic: at for queue, at in back.items()} == {topic: 0}
+                assert len(back) == 2
+                await _until(lambda: len(got) == 12)
+                end = await jump_running(group, topic, name_servers=name_servers)
+                assert sum(end.values()) == 6
+                await producer.send(Message(topic=topic, body=b"new"))
+                await _until(lambda: b"new" in got)
+        assert len(got) == 13
 
     asyncio.run(main())
 

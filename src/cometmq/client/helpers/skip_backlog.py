@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,11 +19,22 @@ from cometmq.client.helpers.listeners import is_async
 from cometmq.client.pull_config import PullConsumerConfig
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.received_message import ReceivedMessage
-from cometmq.protocol.reply_errors import SystemFault
+from cometmq.protocol.bodies.offsets import ResetOffsets
+from cometmq.protocol.codes import RequestCode, ResponseCode
+from cometmq.protocol.command import Command
+from cometmq.protocol.fields import encode_fields
+from cometmq.protocol.headers.admin import ResetOffsetHeader
+from cometmq.protocol.reply_errors import SystemFault, error_for
 
 logger = logging.getLogger("cometmq.client")
 
 NOBODY: Final = "no consumer for this group"
+NO_POSITION: Final = "not exist"
+"""In a broker's answer about a queue of which it knows no position of the group."""
+POSITION_SECONDS_MAX: Final = 15.0
+"""Consumers save their positions every five seconds; before that there is nothing a broker could move."""
+POSITION_AGAIN_SECONDS: Final = 0.2
+TO_THE_END: Final = -1
 
 
 @dataclass(slots=True)
@@ -73,6 +85,10 @@ class GroupIsOnline(UsageError):
     """Consumers of the group run: they hold its positions and would write theirs over new ones."""
 
 
+class GroupIsOffline(UsageError):
+    """No consumer of the group runs, so that there is nobody to tell."""
+
+
 async def jump(
     group: str,
     topic: str,
@@ -84,7 +100,7 @@ async def jump(
     """Set a group's positions in a topic to its end, or to a time. Returns where each queue goes on.
 
     All consumers of the group must be stopped: positions in their memory win over those at the broker. For a group
-    that runs, ``mqadmin resetOffsetByTime`` tells its consumers.
+    that runs there is ``jump_running``.
 
     Raises:
         GroupIsOnline: some run.
@@ -103,6 +119,67 @@ async def jump(
             positions[queue] = offset
     logger.info("positions set group=%s topic=%s queues=%d", group, topic, len(positions))
     return positions
+
+
+async def jump_running(
+    group: str,
+    topic: str,
+    *,
+    to_time_ms: int | None = None,
+    name_servers: str | Sequence[str] | None = None,
+    config: ClientConfig | None = None,
+) -> dict[MessageQueue, int]:
+    """Have a running group go on at the end of a topic, or at a time. Returns where each queue goes on.
+
+    Its consumers are told by the brokers: they end what they are at, forget what they have pulled, and go on there.
+    That has begun when this returns; Java's consumers take ten seconds and more.
+
+    Raises:
+        GroupIsOffline: none runs. ``jump`` is for that.
+        CometError: a broker could not be asked, or knows no position of the group in some queue even after a while;
+            consumers may have been told about the queues of other brokers already.
+    """
+    client = (config or ClientConfig()).with_name_servers(name_servers)
+    instance = ClientInstance.acquire(client)
+    try:
+        await instance.start()
+        header = ResetOffsetHeader(
+            topic=instance.wrap_topic(topic),
+            group=instance.wrap_group(group),
+            timestamp=TO_THE_END if to_time_ms is None else to_time_ms,
+            is_force=True,
+        )
+        route = await instance.route(header.topic)
+        positions: dict[MessageQueue, int] = {}
+        for data in route.broker_datas:
+            address = instance.broker_address(data.broker_name)
+            if address is not None:
+                table = await _tell(instance, address, header)
+                for queue, offset in table.items():
+                    positions[MessageQueue(queue.broker_name, queue.queue_id, topic)] = offset
+    finally:
+        await instance.release()
+    logger.info("consumers told group=%s topic=%s queues=%d", group, topic, len(positions))
+    return positions
+
+
+async def _tell(
+    instance: ClientInstance, address: str, header: ResetOffsetHeader
+) -> dict[MessageQueue, int]:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + POSITION_SECONDS_MAX
+    while True:
+        request = Command(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, encode_fields(header))
+        reply = await instance.call(address, request, instance.config.call_seconds)
+        if reply.code == ResponseCode.SUCCESS:
+            return ResetOffsets.decode(reply.body).offset_table
+        if reply.code == ResponseCode.CONSUMER_NOT_ONLINE:
+            raise GroupIsOffline(
+                f"no consumer of group {header.group!r} runs; use jump() while none does"
+            )
+        if NO_POSITION not in (reply.remark or "") or loop.time() > deadline:
+            raise error_for(reply, address)
+        await asyncio.sleep(POSITION_AGAIN_SECONDS)
 
 
 async def _check_offline(client: ClientConfig, group: str, topic: str) -> None:
