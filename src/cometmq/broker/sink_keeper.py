@@ -60,8 +60,12 @@ class SinkKeeper:
                 self._record.note(mark, physical_offset)
                 count += 1
             log.info("rows of sinks since the last save count=%d", count)
-        # The log may have lost its end, and what comes there now must not be taken for what was there.
-        self._file.saving(self._record.rows(), self._store.max_physical, is_writing=False)()
+            try:
+                # So that the next start has nothing to walk over.
+                self._file.saving(self._record.rows(), self._store.max_physical, is_writing=False)()
+            except (CometError, OSError) as error:
+                # No lane is opened before a save has succeeded, so what the file says stays true.
+                log.warning("lanes of sinks not saved reason=%s", error)
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name="sink-keeper")

@@ -274,6 +274,17 @@ class TestOverRestarts:
         (lane,) = sinks.record.rows()
         assert (lane.batch, lane.first_offset) == (1, 0)
 
+    def test_a_full_disk_does_not_keep_the_broker_from_starting(self, sinks: Sinks) -> None:
+        sinks.open(batch=1)
+        sinks.send(KEYS[0], batch=1)
+        sinks.rig.files.set_free(0)
+        sinks.restart()
+        (lane,) = sinks.record.rows()
+        assert lane.batch == 1
+        saved = sinks.file.load()
+        assert saved is not None
+        assert saved.is_writing
+
     def test_a_closed_sink_stays_forgotten(self, sinks: Sinks) -> None:
         sinks.open(batch=1)
         assert sinks.ask(29004, sink="s").code == 0
