@@ -9,6 +9,7 @@ from typing import Final
 
 from cometmq.base.errors import UsageError
 from cometmq.model.names import check_group, stored_topic_fault
+from cometmq.model.sql92.selector import Selector
 from cometmq.model.subscription import SQL92, TAG, build_subscription
 from cometmq.spark.errors import BadOption
 from cometmq.spark.offsets import Positions, Word, parse_positions, parse_time
@@ -19,6 +20,7 @@ DEFAULT_GROUP: Final = "CometMQ-Spark"
 """Pulls need a group. Nothing is ever committed to this one."""
 
 STREAM_ONLY: Final = (
+    "commitOffsets",
     "maxRowsPerTrigger",
     "maxBytesPerTrigger",
     "minRowsPerTrigger",
@@ -190,6 +192,11 @@ def _filter(options: OptionReader) -> Filter:
             "options tags and sql: expected one of them, got both; SQL can test TAGS too"
         )
     if sql:
+        try:
+            # Evaluated by brokers; RocketMQ 4.9 takes a bad one without a word and matches nothing.
+            Selector(sql)
+        except UsageError as error:
+            raise BadOption(f"option sql: {error}") from None
         return Filter(kind=SQL92, expression=sql)
     try:
         subscription = build_subscription("", tags or "*")

@@ -113,6 +113,7 @@ def test_positions() -> None:
         ({**BASE, "maxTriggerDelay": "15"}, ["maxTriggerDelay", "unit", "'15'"]),
         ({**BASE, "failOnDataLoss": "maybe"}, ["failOnDataLoss", "true or false", "'maybe'"]),
         ({**BASE, "tags": "a", "sql": "b = 1"}, ["tags and sql", "both"]),
+        ({**BASE, "sql": "size >>> 5"}, ["option sql", "expected"]),
         ({**BASE, "tags": "||"}, ["tags", "a || b"]),
         ({**BASE, "columns": "body,nonsense"}, ["nonsense", "queueOffset"]),
         ({**BASE, "startingOffsets": "soon"}, ["startingOffsets", "earliest, latest", "'soon'"]),
