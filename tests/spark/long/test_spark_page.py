@@ -22,6 +22,7 @@ BLOCK = re.compile(r"^```(py|output)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 def test_programs_print_what_the_page_says(spark: Any, tmp_path: Path) -> None:
     # Spark knows another working directory than we do.
     places = {'"orders"': f'"{tmp_path}/orders"', '"orders-checkpoint"': f'"{tmp_path}/checkpoint"'}
+    places['"orders-delta"'] = f'"{tmp_path}/delta"'
     with cluster(data_directory=str(tmp_path / "data")) as servers:
         places["127.0.0.1:9876"] = servers.name_servers
         with Producer("shop", name_servers=servers.name_servers) as producer:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +15,7 @@ from cometmq.spark.pipeline.progress import Terminal, Totals
 from cometmq.spark.pipeline.queries import Query, queries_of
 from cometmq.spark.pipeline.session import spark_session
 from cometmq.spark.pipeline.sinks import ROWS_WRITTEN, frame_for, start, write
+from cometmq.spark.pipeline.stop import Stop, stop_on_signals
 from cometmq.spark.pipeline.transforms import build_views, mistake, spark_text
 
 if TYPE_CHECKING:
@@ -42,24 +41,27 @@ def run(pipeline: Pipeline, *, is_once: bool, terminal: Terminal) -> list[str]:
     """
     if is_once:
         pipeline = replace(pipeline, trigger=Trigger(interval=None))
-    totals: dict[str, Totals] = {}
-    with spark_session(
+    session = spark_session(
         pipeline.name,
         master=pipeline.master,
         settings=pipeline.settings,
         python_files=pipeline.python_files,
-    ) as spark:
+    )
+    with session as spark, stop_on_signals() as stop:
         frames = [
             (query, frame_for(pipeline, query, build_views(spark, pipeline, query)))
             for query in queries_of(pipeline)
         ]
-        lines = [
-            _write_batch(pipeline, query, frame) for query, frame in frames if not frame.isStreaming
-        ]
+        with stop.at_once():
+            lines = [
+                _write_batch(pipeline, query, frame)
+                for query, frame in frames
+                if not frame.isStreaming
+            ]
         streams = [(query, frame) for query, frame in frames if frame.isStreaming]
         totals = {query.name: Totals(query.name) for query, _ in streams}
-        with _stop_wanted() as stop_wanted, _started(pipeline, streams, terminal) as running:
-            _follow(running, totals, terminal, stop_wanted)
+        with _started(pipeline, streams, terminal) as running:
+            _follow(running, totals, terminal, stop)
         return lines + [each.summary() for each in totals.values()]
 
 
@@ -80,30 +82,6 @@ def _write_batch(pipeline: Pipeline, query: Query, frame: DataFrame) -> str:
         return f"{query.name}: shown in {seconds:.1f} s"
     count = observation.get[ROWS_WRITTEN]
     return f"{query.name}: {count:,} {'row' if count == 1 else 'rows'} written in {seconds:.1f} s"
-
-
-@contextmanager
-def _stop_wanted() -> Iterator[threading.Event]:
-    """Set by Ctrl-C and SIGTERM, in place of PySpark's handler, which breaks into whatever is under way.
-
-    The second one interrupts at once.
-    """
-    wanted = threading.Event()
-
-    def ask(number: int, frame: object) -> None:
-        if wanted.is_set():
-            raise KeyboardInterrupt
-        wanted.set()
-
-    if threading.current_thread() is not threading.main_thread():
-        yield wanted
-        return
-    before = {each: signal.signal(each, ask) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield wanted
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 @contextmanager
@@ -137,7 +115,7 @@ def _follow(
     running: list[StreamingQuery],
     totals: dict[str, Totals],
     terminal: Terminal,
-    stop_wanted: threading.Event,
+    stop: Stop,
 ) -> None:
     """Until all have ended, or somebody wants a stop. Raises QueryFailed when one ends with an error."""
     try:
@@ -148,7 +126,7 @@ def _follow(
             )
             if failed is not None:
                 break
-            if stop_wanted.wait(POLL_SECONDS):
+            if stop.wait(POLL_SECONDS):
                 terminal.line("stopping; what is under way is done again by the next run")
                 break
     finally:
