@@ -13,7 +13,7 @@ RETRY_V2: Final = "2"
 
 REVIVE_QUEUE_COUNT: Final = 8
 REVIVE_GROUP: Final = "CID_RMQ_SYS_REVIVE_GROUP"
-"""RocketMQ's name for who reads the revive topic: its offsets are where a restart begins to read."""
+"""RocketMQ's name for who reads the revive topic: up to its offsets, these included, all is done with."""
 SEEN_GROUP: Final = "CID_RMQ_SYS_REVIVE_SEEN"
 """Ours: up to where the saved positions of the groups know of the check-points."""
 

@@ -111,7 +111,7 @@ class Pops:
         """Read what the last run left open."""
         for queue_id in self._next:
             first, end = self._log.min_offset(queue_id), self._log.max_offset(queue_id)
-            start = self._log_position(REVIVE_GROUP, queue_id)
+            start = self._log_position(REVIVE_GROUP, queue_id) + 1
             seen = self._log_position(SEEN_GROUP, queue_id)
             self._next[queue_id] = min(max(start, first), end)
             self._read(queue_id, seen)
@@ -226,7 +226,9 @@ class Pops:
                     first = self.in_flight.first(queue_id)
                     begin = known if first is None else first.seat
                     topic = self._log.topic
-                    self.positions.move((REVIVE_GROUP, topic, queue_id), begin, log_end)
+                    if begin:
+                        # RocketMQ begins to read behind this position: it is the last one that is done with.
+                        self.positions.move((REVIVE_GROUP, topic, queue_id), begin - 1, log_end)
                     self.positions.move((SEEN_GROUP, topic, queue_id), known, log_end)
         self.positions.settle(self._store.watermarks.flushed.value)
 

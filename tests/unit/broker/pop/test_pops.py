@@ -291,6 +291,29 @@ def test_retry_topics_of_the_second_kind() -> None:
     assert len(rig.records(topic)) == 1
 
 
+def test_the_position_in_the_revive_topic_is_the_last_one_done_with_as_rocketmq_reads_it(
+    rig: PopRig,
+) -> None:
+    def position(queue_id: int) -> int:
+        rig.store.flush()
+        rig.advance(1)
+        return rig.offsets.query("CID_RMQ_SYS_REVIVE_GROUP", REVIVE, queue_id)
+
+    rig.put(b"0")
+    ((_, out),) = rig.pop(invisible_ms=1000_000)
+    (queue_id,) = [number for number in range(8) if rig.store.max_offset(REVIVE, number)]
+    # RocketMQ goes on behind the position. There is none before the first record.
+    assert position(queue_id) == -1
+    rig.save()
+    rig.crash()
+    assert len(rig.pops.in_flight) == 1
+    rig.ack(out)
+    assert position(queue_id) == rig.store.max_offset(REVIVE, queue_id) - 1 == 1
+    rig.save()
+    rig.crash()
+    assert len(rig.pops.in_flight) == 0
+
+
 def test_a_check_point_with_many_records_behind_it_is_written_again(
     rig: PopRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
