@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import random
 import socket
 import threading
 from collections import Counter
@@ -212,6 +214,44 @@ def test_replies_that_are_lost_repeat_nothing(through: Through) -> None:
         settings = options(servers.name_servers)
         assert write(settings, batches(0, 3000)) == (3000, 0)
         assert stored(servers.broker_address) == expected(3000)
+
+
+class Interrupted(Exception):
+    """A task that ends in the middle."""
+
+
+def test_attempts_that_end_anywhere_in_any_order_make_one_whole(through: Through) -> None:
+    seed = int(os.environ.get("COMETMQ_SEED", random.randrange(1 << 32)))
+    print(f"COMETMQ_SEED={seed}")
+    chance = random.Random(seed)
+    wanted: Counter[bytes] = Counter()
+
+    def attempt(bodies: list[bytes], until: int) -> Iterator[pa.RecordBatch]:
+        at = 0
+        while at < until:
+            end = min(at + chance.randrange(1, 60), until)
+            yield pa.RecordBatch.from_pydict({"body": pa.array(bodies[at:end], pa.binary())})
+            at = end
+        if until < len(bodies):
+            raise Interrupted
+
+    losing = True
+    with (
+        cluster() as servers,
+        through(servers.broker_address, lambda count: not losing or chance.random() > 0.1),
+    ):
+        settings = options(servers.name_servers, batchBytes="1k")
+        for batch in range(12):
+            bodies = [b"%d" % chance.randrange(100) for _ in range(chance.randrange(1, 300))]
+            wanted.update(bodies)
+            for _ in range(chance.randrange(4)):
+                chance.shuffle(bodies)
+                with contextlib.suppress(Interrupted):
+                    write(settings, attempt(bodies, chance.randrange(len(bodies) + 1)), batch)
+            chance.shuffle(bodies)
+            write(settings, attempt(bodies, len(bodies)), batch)
+        losing = False
+        assert stored(servers.broker_address) == wanted
 
 
 def test_delayed_rows_whose_replies_are_lost_repeat_nothing(through: Through) -> None:
