@@ -88,7 +88,7 @@ class Transform:
     sql_line: int = 0
     function: str | None = None
     inputs: tuple[str, ...] = ()
-    arguments: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, str | int | float | bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

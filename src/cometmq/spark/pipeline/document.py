@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import yaml
@@ -46,6 +46,7 @@ class Text:
     value: str | None
     line: int
     text_line: int
+    is_quoted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,8 @@ class Reader:
         if isinstance(node, yaml.ScalarNode):
             # The text of a block, after "|" or ">", begins one line below its mark.
             text_line = line + 1 if node.style in ("|", ">") else line
-            return Text(None if node.tag == _NULL_TAG else node.value, line, text_line)
+            value = None if node.tag == _NULL_TAG else node.value
+            return Text(value, line, text_line, is_quoted=node.style is not None)
         if isinstance(node, yaml.SequenceNode):
             return Items(tuple(self._node(each) for each in node.value), line)
         assert isinstance(node, yaml.MappingNode), node
@@ -179,6 +181,14 @@ class Reader:
         found = (self.text(each, f"each item of {what}") for each in node.values)
         return tuple(each for each in found if each is not None)
 
+    def values(self, node: Node | None, what: str) -> dict[str, Value]:
+        """Like ``pairs``, with numbers and flags as such."""
+        found = self.fields(node, what).values
+        return {
+            key: plain_value(each) if isinstance(each := found[key], Text) else value
+            for key, value in self.pairs(node, what).items()
+        }
+
     def pairs(self, node: Node | None, what: str) -> dict[str, str]:
         """A mapping of names to scalars. A name without a value is a mistake."""
         pairs: dict[str, str] = {}
@@ -189,6 +199,22 @@ class Reader:
             elif isinstance(each, Text):
                 self.mistake(each.line, f"{key} of {what} has no value; give one or leave it out")
         return pairs
+
+
+Value = str | int | float | bool
+
+
+def plain_value(node: Text) -> Value:
+    """A number, true or false where a scalar without quotes is one, else the text."""
+    text = node.value or ""
+    if node.is_quoted:
+        return text
+    if text in ("true", "false"):
+        return text == "true"
+    for kind, pattern in ((int, r"-?\d+"), (float, r"-?\d+\.\d+")):
+        if re.fullmatch(pattern, text):
+            return kind(text)
+    return text
 
 
 def replace_placeholders(
@@ -221,7 +247,7 @@ def replace_placeholders(
             mistake(node.text_line + text.count("\n", 0, match.start()), str(error))
             return ""
 
-    return Text(_PLACEHOLDER.sub(replacement, text), node.line, node.text_line)
+    return replace(node, value=_PLACEHOLDER.sub(replacement, text))
 
 
 def unknown(key: str, known: Iterable[str], what: str) -> str:

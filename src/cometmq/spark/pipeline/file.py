@@ -419,7 +419,7 @@ def _transform(reader: Reader, name: str, node: Node, views: list[str]) -> Trans
         sql_line=sql_node.text_line if isinstance(sql_node, Text) else fields.line,
         function=function,
         inputs=inputs or tuple(views[-1:]),
-        arguments=reader.pairs(fields.values.get("arguments"), f"arguments of {what}"),
+        arguments=reader.values(fields.values.get("arguments"), f"arguments of {what}"),
     )
 
 

@@ -46,6 +46,10 @@ transforms:
     inputs: big
     arguments:
       limit: 7
+      name: "7"
+      share: 0.5
+      is_on: true
+      since: 2026-05-01
 sinks:
   table:
     format: parquet
@@ -85,7 +89,13 @@ def test_a_whole_file() -> None:
     assert pipeline.transforms["big"].sql == "SELECT *\nFROM messages\n"
     assert pipeline.transforms["big"].sql_line == 26
     assert pipeline.transforms["clean"].inputs == ("big",)
-    assert pipeline.transforms["clean"].arguments == {"limit": "7"}
+    assert pipeline.transforms["clean"].arguments == {
+        "limit": 7,
+        "name": "7",
+        "share": 0.5,
+        "is_on": True,
+        "since": "2026-05-01",
+    }
     sink = pipeline.sinks["table"]
     assert (sink.view, sink.mode, sink.partition_by) == ("clean", "append", ("day",))
     assert sink.options == {"path": "/data/${literal}"}
@@ -102,10 +112,10 @@ def test_the_environment_fills_in() -> None:
         (
             "format: parquet",
             "format: parket",
-            "35: format of sink table must be one of rocketmq, parquet, delta, iceberg, console, json, csv, "
+            "39: format of sink table must be one of rocketmq, parquet, delta, iceberg, console, json, csv, "
             "orc, not 'parket' (did you mean parquet?)",
         ),
-        ("sinks:", "sink:", "33: the file has no key 'sink' (did you mean sinks?); known: name, "),
+        ("sinks:", "sink:", "37: the file has no key 'sink' (did you mean sinks?); known: name, "),
         ("sinks:", "sink:", "1: the file needs at least one entry in sinks"),
         (
             "trigger: 10 seconds",
@@ -142,16 +152,16 @@ def test_the_environment_fills_in() -> None:
         (
             "    partitionBy: day",
             "    mode: update",
-            "36: a stream into parquet takes mode append only",
+            "40: a stream into parquet takes mode append only",
         ),
         ("  big:", "  2big:", "24: a name in transforms takes letters, digits and '_'"),
         ("name: orders", "name: my orders", "1: name takes letters, digits, '_' and '-'"),
         (
             "      path: ${path}/$${literal}",
             "      mode: x",
-            "37: sink table of format parquet needs",
+            "41: sink table of format parquet needs",
         ),
-        ("    format: parquet", "", "34: sink table needs format: one of rocketmq, parquet"),
+        ("    format: parquet", "", "38: sink table needs format: one of rocketmq, parquet"),
         (
             "  messages:\n    format",
             "  messages: rocketmq\n  other:\n    format",
@@ -173,7 +183,7 @@ def test_all_mistakes_are_told_at_once() -> None:
         "orders.yaml:5: parameter path has no default: give it with --set path="
     )
     assert lines[1].startswith("orders.yaml:7: trigger")
-    assert lines[2].startswith("orders.yaml:35: format")
+    assert lines[2].startswith("orders.yaml:39: format")
 
 
 def test_a_parameter_that_the_file_does_not_have() -> None:
