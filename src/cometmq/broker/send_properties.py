@@ -42,6 +42,8 @@ _SENT_CHARACTERS_MAX: Final = TEXT_BYTES_MAX + 1024
 _CACHED_TAG_LENGTH_MAX: Final = 128
 _LEVEL_CHARACTERS_MAX: Final = 11
 _UNIQUE_FIRST: Final = UNIQ_KEY + NAME_SEPARATOR
+_UNIQUE_FIRST_BYTES: Final = _UNIQUE_FIRST.encode()
+_PAIR_SEPARATOR: Final = PAIR_SEPARATOR.encode()
 # Longer texts are read anew each time, so that what is remembered stays below a megabyte or two.
 _REMEMBERED_MAX: Final = 512
 _cached_hash = lru_cache(maxsize=8192)(java_hash)
@@ -83,6 +85,41 @@ def prepare(text: str, cluster: str) -> SendProperties:
 def prepare_element(text: str, cluster: str) -> SendProperties:
     """The same for one message of a batch, which keeps its WAIT; whether to wait is said by the batch."""
     return _prepare(text, cluster, keeps_wait=True)
+
+
+class BatchProperties:
+    """Prepares the texts of one batch, most of which differ in nothing but their unique key."""
+
+    __slots__ = ("_cluster", "_rest", "_stored_rest", "_tags_code")
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
+        self._rest = b""
+        self._stored_rest = b""
+        self._tags_code = 0
+
+    def prepare(self, sent: bytes) -> tuple[bytes, int, list[str]]:
+        """Stored form, tags code and keys. Raises Refused, as ``prepare_element`` does."""
+        first, _, rest = sent.partition(_PAIR_SEPARATOR)
+        key = first[len(_UNIQUE_FIRST) :]
+        is_usual = (
+            len(sent) <= _REMEMBERED_MAX and first.startswith(_UNIQUE_FIRST_BYTES) and key.isalnum()
+        )
+        if is_usual and rest and rest == self._rest:
+            return b"%b\x02%b" % (first, self._stored_rest), self._tags_code, [key.decode()]
+        try:
+            text = sent.decode()
+        except UnicodeDecodeError:
+            raise Refused(
+                ResponseCode.MESSAGE_ILLEGAL, "properties of a batch element are not UTF-8"
+            ) from None
+        properties = prepare_element(text, self._cluster)
+        if is_usual and b"KEY" not in rest:
+            # As in ``_prepare``: what follows the unique key is independent of it.
+            self._rest = rest
+            self._stored_rest = properties.stored[len(first) + 1 :]
+            self._tags_code = properties.tags_code
+        return properties.stored, properties.tags_code, properties.keys
 
 
 def is_wait(text: str) -> bool:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cometmq.broker.send_properties import (
+    BatchProperties,
     cluster_pair,
     is_wait,
     prepare,
@@ -228,3 +229,53 @@ def test_what_is_remembered_of_a_text_is_what_reading_it_gives(
         found = prepared(text, CLUSTER)
         found.stored = b"a\x01b\x02" + found.stored
         assert found == expected
+
+
+_RESTS = [
+    "",
+    "A\x01b",
+    "TAGS\x01t",
+    "TAGS\x01t\x02",
+    "KEYS\x01k",
+    "UNIQ_KEY\x01Z",
+    "é\x01ü",
+    "\x02",
+    "WAIT\x01false",
+]
+_FIRSTS = [
+    "UNIQ_KEY\x01A1",
+    "UNIQ_KEY\x01B2",
+    "UNIQ_KEY\x01",
+    "UNIQ_KEY\x01é",
+    "KEYS\x01k",
+    "X\x01y",
+    "",
+]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(_FIRSTS), st.sampled_from(_RESTS), st.booleans()), max_size=8
+    )
+)
+def test_the_texts_of_a_batch_are_read_as_if_each_were_alone(
+    elements: list[tuple[str, str, bool]],
+) -> None:
+    batch = BatchProperties(CLUSTER)
+    for first, rest, is_divided in elements:
+        text = f"{first}\x02{rest}" if is_divided else first + rest
+        alone = prepare_element(text, CLUSTER)
+        expected = (alone.stored, alone.tags_code, alone.keys)
+        assert batch.prepare(text.encode()) == expected
+
+
+def test_an_element_that_is_no_text_is_refused() -> None:
+    with pytest.raises(Refused, match="not UTF-8"):
+        BatchProperties(CLUSTER).prepare(b"UNIQ_KEY\x01A\x02\xff\x01b")
+
+
+def test_a_long_element_is_refused_after_short_ones() -> None:
+    batch = BatchProperties(CLUSTER)
+    batch.prepare(b"UNIQ_KEY\x01A\x02TAGS\x01t")
+    with pytest.raises(Refused, match="the message properties take"):
+        batch.prepare(b"UNIQ_KEY\x01" + b"A" * 40_000 + b"\x02TAGS\x01t")

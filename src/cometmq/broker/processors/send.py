@@ -21,11 +21,11 @@ from cometmq.broker.processors.put_failure import illegal_text, refusal_of
 from cometmq.broker.processors.send_target import SendTarget, SendTargets
 from cometmq.broker.schedule.schedule import Schedule
 from cometmq.broker.send_properties import (
+    BatchProperties,
     SendProperties,
     cluster_pair,
     is_wait,
     prepare,
-    prepare_element,
     undelayed,
 )
 from cometmq.broker.sink_record import SinkRecord
@@ -255,28 +255,23 @@ class SendProcessor:
         messages: list[NewMessage] = []
         topic, born_timestamp = header.topic, header.born_timestamp
         sys_flag, reconsume_times = header.sys_flag & ~_HOST_BITS, header.reconsume_times
-        born_host, cluster = connection.peer_host, self._cluster
+        born_host = connection.peer_host
+        prepare_properties = BatchProperties(self._cluster).prepare
         for flag, element_body, sent in decode_batch(body):
             if len(messages) == BATCH_COUNT_MAX:
                 raise Refused(
                     ResponseCode.MESSAGE_ILLEGAL,
                     f"a batch holds at most {BATCH_COUNT_MAX} messages",
                 )
-            try:
-                text = sent.decode()
-            except UnicodeDecodeError:
-                raise Refused(
-                    ResponseCode.MESSAGE_ILLEGAL, "properties of a batch element are not UTF-8"
-                ) from None
-            properties = prepare_element(text, cluster)
+            stored, tags_code, keys = prepare_properties(sent)
             messages.append(
                 NewMessage(
                     topic=topic,
                     queue_id=queue_id,
                     body=element_body,
-                    properties=properties.stored,
-                    tags_code=properties.tags_code,
-                    keys=properties.keys,
+                    properties=stored,
+                    tags_code=tags_code,
+                    keys=keys,
                     flag=flag,
                     sys_flag=sys_flag,
                     born_timestamp=born_timestamp,
