@@ -244,16 +244,16 @@ class StoreDirectory:
             log_paths: directories of the log files, where they are not below ``path``.
 
         Raises:
-            NoStore: there is no log or no consume queue.
+            NoStore: there is no log. Queues may be missing: a new broker makes them with the first message.
         """
         self.path = path
         self._queues_path = f"{path}/consumequeue"
         log_paths = tuple(log_paths) or (f"{path}/commitlog",)
-        for needed in (*log_paths, self._queues_path):
+        for needed in log_paths:
             if not Path(needed).is_dir():
                 raise NoStore(
-                    f"{path}: expected the directory of a store, with commitlog and consumequeue in it, "
-                    f"but there is no {needed}; name a broker's storePathRootDir or a copy of it"
+                    f"{path}: expected the directory of a store, with commitlog and consumequeue in it, but "
+                    f"there is no {needed}; name a broker's storePathRootDir or a copy of it"
                 )
         self.log = LogFiles(log_paths)
 

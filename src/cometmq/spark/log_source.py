@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 from pyspark.sql.datasource import (
@@ -24,10 +25,11 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from cometmq.spark.errors import BadOption
-from cometmq.spark.log_options import LogOptions, read_log_options
+from cometmq.spark.log_options import BY_LOG, LogOptions, read_log_options
 from cometmq.spark.log_planner import LogPlanner
 from cometmq.spark.log_reader import LogPartition, LogTask
 from cometmq.spark.offsets import from_json, to_json
+from cometmq.spark.raw_log import StretchPartition, StretchTask, stretches_of
 from cometmq.spark.schema import COLUMNS, LOG_COLUMNS, arrow_schema, spark_schema
 
 
@@ -73,6 +75,8 @@ class LogBatchReader(DataSourceReader):
         self._columns = tuple(columns)
 
     def partitions(self) -> Sequence[InputPartition]:
+        if self._options.scan == BY_LOG:
+            return stretches_of(self._options)
         planner = LogPlanner(self._options)
         try:
             return [LogPartition(piece) for piece in planner.batch()]
@@ -144,11 +148,12 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _read(partition: InputPartition, options: LogOptions, columns: Sequence[str]) -> Iterator[Any]:
-    if not isinstance(partition, LogPartition):
-        # What Spark makes of no partitions at all.
-        return
-    task = LogTask(options, columns)
-    try:
-        yield from task.read(partition.piece)
-    finally:
-        task.close()
+    if isinstance(partition, LogPartition):
+        by_queue = LogTask(options, columns)
+        with closing(by_queue):
+            yield from by_queue.read(partition.piece)
+    elif isinstance(partition, StretchPartition):
+        by_log = StretchTask(options, columns)
+        with closing(by_log):
+            yield from by_log.read(partition)
+    # Else there were no partitions at all, and Spark has made one of that.
