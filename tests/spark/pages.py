@@ -35,6 +35,7 @@ _VARYING = [
     (re.compile(r"\d+\.\d+ s\b"), "SECONDS"),
     # Widths of table columns follow what stands in them.
     (re.compile(r" +"), " "),
+    (re.compile(r" \|"), "|"),
     (re.compile(r"-{2,}"), "--"),
 ]
 _SECONDS_MAX = 60.0
