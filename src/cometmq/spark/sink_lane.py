@@ -38,6 +38,7 @@ logger = logging.getLogger("cometmq.spark")
 
 PAUSE_SECONDS: Final = 0.02
 PAUSE_SECONDS_MAX: Final = 2.0
+RECOVERIES_MAX: Final = 100
 
 # What is stored, whatever else did not come in time.
 _STORED: Final = frozenset(
@@ -155,11 +156,17 @@ class BrokerLane:
         """
         deadline: float | None = None
         pause = PAUSE_SECONDS
+        recoveries = 0
         while request.number:
             assert self._connection is not None
+            if recoveries > RECOVERIES_MAX:
+                raise SinkStalled(
+                    f"{self}: a request was not stored after {RECOVERIES_MAX} new connections"
+                )
             try:
                 reply = self._connection.receive(request.number)
             except RemotingError as error:
+                recoveries += 1
                 self._recover(error)
                 continue
             if reply.code in _STORED:
@@ -177,6 +184,7 @@ class BrokerLane:
                 self.submit(request)
             elif reply.code == ResponseCode.ILLEGAL_OPERATION and self.is_tracked:
                 # The broker was restarted, or a later attempt has the lane: opening tells.
+                recoveries += 1
                 self._recover(error_for(reply, self._connection.address))
             else:
                 raise error_for(reply, self._connection.address)

@@ -39,8 +39,8 @@ _KEY_START: Final = f"{UNIQ_KEY}\x01".encode()
 ELEMENT_BYTES: Final = 22
 """What a batch adds to body and properties of a message."""
 BATCH_COUNT_MAX: Final = 1000
-SINGLES_MAX: Final = 64
-"""Delayed messages under way to one broker; each is a request of its own."""
+REQUESTS_MAX: Final = 64
+"""Under way to one broker: batches, and delayed messages, each of which is a request of its own."""
 BUFFER_BYTES_MAX: Final = 32 << 20
 """In requests that are not full yet, of all queues together."""
 
@@ -197,13 +197,15 @@ class SinkWriter:
         target.size_bytes = 0
         if target.sent is not None:
             target.lane.settle(target.sent)
+        while target.lane.under_way >= REQUESTS_MAX:
+            target.lane.settle_oldest()
         target.sent = request
         target.lane.submit(request)
 
     def _submit_single(
         self, target: _QueueTarget, key: bytes, element: tuple[int, bytes, bytes]
     ) -> None:
-        while target.lane.under_way >= SINGLES_MAX:
+        while target.lane.under_way >= REQUESTS_MAX:
             target.lane.settle_oldest()
         request = Request(target.queue, target.wire_topic, is_batch=False)
         request.keys.append(key)
