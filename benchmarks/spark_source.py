@@ -3,10 +3,10 @@
     python benchmarks/spark_source.py [--messages 1000000] [--body 1024] [--queues 4] [--rounds 3] [--only batch]
         [--columns topic,queueId,…]
 
-A backlog is sent first. Then batches read all of it, a stream reads all of it under ``Trigger.AvailableNow`` with
-200,000 rows a trigger, and at last the time from a send to the end of the micro-batch that brought it is taken, of a
-query that triggers as often as it can. The first round of each is a warm-up. With ``--memory`` the largest resident
-size that a Python worker reached is printed.
+A backlog is sent first. Then batches read all of it, and a stream reads all of it under ``Trigger.AvailableNow`` with
+200,000 rows a trigger; the first round of each is a warm-up. CPU time per row tells what it costs, whoever else uses
+the machine. At last the time from a send until the rows of its micro-batch are at hand is taken, of a query that
+triggers as often as it can. With ``--memory`` the largest resident size that a Python worker reached is printed.
 """
 
 from __future__ import annotations
@@ -92,7 +92,10 @@ def _measure(
                 _latency(spark, name_server, directory)
                 continue
             rates = []
+            cpu_before: dict[str, float] = {}
             for number in range(arguments.rounds + 1):
+                if number == 1:
+                    cpu_before = _cpu_seconds()
                 began = time.perf_counter()
                 if kind == "batch":
                     _batch(spark, options)
@@ -104,6 +107,7 @@ def _measure(
                 f"{kind:8} median {statistics.median(rates[1:]):>10,.0f} rows/s   ({texts})",
                 flush=True,
             )
+            _print_costs(cpu_before, arguments.messages * arguments.rounds)
         if watch is not None:
             print(f"memory   largest Python worker {watch.largest_bytes() / 2**20:,.0f} MiB")
     finally:
@@ -209,6 +213,40 @@ async def _patiently(producer: Producer) -> None:
             if time.monotonic() > deadline:
                 raise
             await asyncio.sleep(0.2)
+
+
+def _print_costs(before: dict[str, float], rows: int) -> None:
+    costs = {who: 1e6 * (now - before.get(who, 0.0)) / rows for who, now in _cpu_seconds().items()}
+    parts = ", ".join(f"{who} {cost:.2f}" for who, cost in costs.items())
+    print(f"         CPU µs a row: {sum(costs.values()):.2f} ({parts})", flush=True)
+
+
+def _cpu_seconds() -> dict[str, float]:
+    """Of the processes below this one, by what they are."""
+    tick = os.sysconf("SC_CLK_TCK")
+    kinds = {b"pyspark.daemon": "Python workers", b"org.apache.spark": "JVM", b"broker": "broker"}
+    parents: dict[int, int] = {}
+    found: dict[int, tuple[str, float]] = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal():
+            continue
+        with contextlib.suppress(OSError):
+            command = (entry / "cmdline").read_bytes()
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            parents[int(entry.name)] = int(fields[1])
+            seconds = (int(fields[11]) + int(fields[12])) / tick
+            for mark, kind in kinds.items():
+                if mark in command:
+                    found[int(entry.name)] = (kind, seconds)
+                    break
+    totals: dict[str, float] = {}
+    for process, (kind, seconds) in found.items():
+        above = process
+        while above > 1 and above != os.getpid():
+            above = parents.get(above, 0)
+        if above == os.getpid():
+            totals[kind] = totals.get(kind, 0.0) + seconds
+    return totals
 
 
 class _Memory(threading.Thread):
