@@ -165,6 +165,15 @@ class Reader:
             return None
         return value
 
+    def needed_choice(self, fields: Fields, key: str, what: str, choices: Iterable[str]) -> str:
+        """Like ``choice``, of a key that must be there; empty after a mistake."""
+        names = list(choices)
+        node = fields.values.get(key)
+        if node is None:
+            self.mistake(fields.line, f"{what} needs {key}: one of {', '.join(names)}")
+            return ""
+        return self.choice(node, f"{key} of {what}", names) or ""
+
     def flag(self, node: Node | None, what: str) -> bool | None:
         value = self.choice(node, what, ("true", "false"))
         return None if value is None else value == "true"

@@ -13,13 +13,10 @@ from typing import Final
 
 from cometmq.base.errors import ConfigError, UsageError
 from cometmq.spark.pipeline.definition import (
-    BODY_FORMATS,
     OUTPUT_MODES,
     SAVE_MODES,
     SINK_FORMATS,
     SOURCE_FORMATS,
-    Body,
-    DeadLetters,
     Pipeline,
     Sink,
     Source,
@@ -28,6 +25,7 @@ from cometmq.spark.pipeline.definition import (
     Watermark,
 )
 from cometmq.spark.pipeline.document import Fields, Node, Reader, Text, replace_placeholders
+from cometmq.spark.pipeline.file_body import read_body
 
 _ROOT_KEYS: Final = (
     "name",
@@ -43,7 +41,6 @@ _ROOT_KEYS: Final = (
     "sinks",
 )
 _SOURCE_KEYS: Final = ("format", "stream", "options", "schema", "body", "watermark")
-_BODY_KEYS: Final = ("format", "schema", "file", "message", "as", "deadLetters")
 _TRANSFORM_KEYS: Final = ("sql", "python", "inputs", "arguments")
 _SINK_KEYS: Final = ("from", "format", "mode", "options", "partitionBy", "body")
 
@@ -62,7 +59,6 @@ _NEEDED_OPTIONS: Final = {
     "rocketmq-log": "path",
 }
 _FILE_FORMATS: Final = ("parquet", "json", "csv", "text", "orc")
-_STOP: Final = "stop"
 _AS_SOON_AS_POSSIBLE: Final = "0 seconds"
 
 
@@ -244,7 +240,7 @@ def _at(node: Node, line: int) -> Node:
 def _source(reader: Reader, name: str, node: Node) -> Source:
     what = f"source {name}"
     fields = reader.fields(node, what, _SOURCE_KEYS)
-    format_name = _format(reader, fields, what, SOURCE_FORMATS)
+    format_name = reader.needed_choice(fields, "format", what, SOURCE_FORMATS)
     options = _options(reader, fields, what, format_name)
     stream = reader.flag(fields.values.get("stream"), f"stream of {what}")
     is_stream = format_name in ("rocketmq", "rate") if stream is None else stream
@@ -260,7 +256,7 @@ def _source(reader: Reader, name: str, node: Node) -> Source:
     body_node = fields.values.get("body")
     if body_node is not None:
         body_node = _at(body_node, fields.line_of("body"))
-    body = _body(reader, body_node, what, format_name, options)
+    body = read_body(reader, body_node, what, format_name, options)
     return Source(
         line=fields.line,
         name=name,
@@ -271,13 +267,6 @@ def _source(reader: Reader, name: str, node: Node) -> Source:
         body=body,
         watermark=_watermark(reader, fields, what, is_stream),
     )
-
-
-def _format(reader: Reader, fields: Fields, what: str, formats: tuple[str, ...]) -> str:
-    if fields.values.get("format") is None:
-        reader.mistake(fields.line, f"{what} needs format: one of {', '.join(formats)}")
-        return ""
-    return reader.choice(fields.values["format"], f"format of {what}", formats) or ""
 
 
 def _options(reader: Reader, fields: Fields, what: str, format_name: str) -> dict[str, str]:
@@ -307,82 +296,6 @@ def _watermark(reader: Reader, fields: Fields, what: str, is_stream: bool) -> Wa
             fields.line_of("watermark"), f"{what} is no stream and takes no watermark; remove it"
         )
     return Watermark(line=fields.line_of("watermark"), column=column, delay=delay)
-
-
-def _body(
-    reader: Reader, node: Node | None, what: str, source_format: str, options: Mapping[str, str]
-) -> Body | None:
-    if node is None:
-        return None
-    owner = f"body of {what}"
-    fields = reader.fields(node, owner, _BODY_KEYS)
-    format_name = _format(reader, fields, owner, BODY_FORMATS)
-    schema = reader.text(fields.values.get("schema"), f"schema of {owner}")
-    file = reader.text(fields.values.get("file"), f"file of {owner}")
-    message = reader.text(fields.values.get("message"), f"message of {owner}")
-    if format_name == "json" and not schema:
-        reader.mistake(
-            fields.line,
-            f"{owner} needs schema: columns and types, such as 'order INT, amount DOUBLE'",
-        )
-    if format_name == "avro" and not (schema or file):
-        reader.mistake(
-            fields.line, f"{owner} needs file: a schema file (.avsc), or schema: its text"
-        )
-    if format_name == "protobuf" and not (file and message):
-        reader.mistake(
-            fields.line,
-            f"{owner} needs file: a descriptor set (protoc --include_imports --descriptor_set_out), "
-            "and message: the full name of the message type",
-        )
-    return Body(
-        line=fields.line,
-        format=format_name,
-        schema=schema,
-        file=_beside(reader, file),
-        message=message,
-        as_column=reader.text(fields.values.get("as"), f"as of {owner}"),
-        dead_letters=_dead_letters(reader, fields, owner, format_name, source_format, options),
-    )
-
-
-def _beside(reader: Reader, file: str | None) -> str | None:
-    """Files of schemas stand beside the pipeline file, wherever it is run from."""
-    return None if file is None else str(Path(reader.file).parent / file)
-
-
-def _dead_letters(
-    reader: Reader,
-    fields: Fields,
-    owner: str,
-    format_name: str,
-    source_format: str,
-    options: Mapping[str, str],
-) -> DeadLetters | None:
-    node = fields.values.get("deadLetters")
-    if node is None:
-        if format_name not in ("raw", ""):
-            reader.mistake(
-                fields.line,
-                f"{owner} needs deadLetters: a topic for what cannot be decoded, or '{_STOP}' to end the run",
-            )
-        return None
-    if isinstance(node, Text):
-        topic, own = node.value, dict[str, str]()
-    else:
-        part = reader.fields(node, f"deadLetters of {owner}", ("topic", "options"))
-        topic = reader.required(part, "topic", f"deadLetters of {owner}", "the topic to write to")
-        own = reader.pairs(part.values.get("options"), f"options of deadLetters of {owner}")
-    if topic == _STOP:
-        return DeadLetters(topic=None)
-    if not topic:
-        reader.mistake(node.line, f"deadLetters of {owner} has no topic; name one, or '{_STOP}'")
-    if source_format not in ("rocketmq", "") and "nameServers" not in own:
-        reader.mistake(
-            node.line,
-            f"deadLetters of {owner} needs options: nameServers, as the source itself has no name server",
-        )
-    return DeadLetters(topic=topic, options=own)
 
 
 def _transform(reader: Reader, name: str, node: Node, views: list[str]) -> Transform:
@@ -426,7 +339,7 @@ def _transform(reader: Reader, name: str, node: Node, views: list[str]) -> Trans
 def _sink(reader: Reader, name: str, node: Node, views: list[str], is_stream: bool) -> Sink:
     what = f"sink {name}"
     fields = reader.fields(node, what, _SINK_KEYS)
-    format_name = _format(reader, fields, what, SINK_FORMATS)
+    format_name = reader.needed_choice(fields, "format", what, SINK_FORMATS)
     view = reader.text(fields.values.get("from"), f"from of {what}") or (views[-1] if views else "")
     if view and view not in views:
         reader.mistake(
