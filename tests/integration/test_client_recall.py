@@ -9,10 +9,18 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from cometmq.base.errors import UsageError
-from cometmq.client import ClientConfig, Message, ProducerConfig, PushConsumerConfig
+from cometmq.client import (
+    ClientConfig,
+    Message,
+    ProducerConfig,
+    PushConsumerConfig,
+    TraceConfig,
+)
 from cometmq.client.aio import Producer, PushConsumer
 from cometmq.client.sync import Producer as BlockingProducer
+from cometmq.model.recall_handle import decode_recall_handle
 from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.trace import RecallTrace, decode_traces
 from cometmq.protocol.reply_errors import IllegalOperation, NoPermission
 from cometmq.testing import cluster
 
@@ -80,3 +88,29 @@ def test_the_blocking_face_recalls_from_threads() -> None:
         sent = [producer.send(Message(topic=TOPIC, body=b"x", delay_seconds=60)) for _ in range(20)]
         recalled = threads.map(lambda each: producer.recall(TOPIC, each.recall_handle), sent)
         assert list(recalled) == [each.message_id for each in sent]
+
+
+def test_recalls_are_traced_whatever_the_broker_says() -> None:
+    trace = TraceConfig(is_trace_on=True, flush_interval_ms=20)
+    with cluster(settings={"traceTopicEnable": "true"}) as servers:
+        with BlockingProducer(
+            "writers", name_servers=servers.name_servers, config=ProducerConfig(trace=trace)
+        ) as producer:
+            sent = producer.send(Message(topic=TOPIC, body=b"x", delay_seconds=60))
+            producer.recall(TOPIC, sent.recall_handle)
+            assert sent.recall_handle is not None
+            handle = decode_recall_handle(sent.recall_handle)._replace(deliver_ms=1)
+            with pytest.raises(IllegalOperation):
+                producer.recall(TOPIC, handle.encode())
+        # Closed: what waited was sent.
+        with BlockingProducer("readers", name_servers=servers.name_servers) as reader:
+            records = [
+                record
+                for message in reader.query(trace.trace_topic, sent.message_id)
+                for record in decode_traces(message.body.decode())
+            ]
+    recalls = [record for record in records if isinstance(record, RecallTrace)]
+    assert sorted(recall.is_success for recall in recalls) == [False, True]
+    assert {(recall.topic, recall.group, recall.message_id) for recall in recalls} == {
+        (TOPIC, "writers", sent.message_id)
+    }

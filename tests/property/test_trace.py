@@ -12,6 +12,7 @@ from cometmq.model.trace import (
     ConsumeCode,
     EndTransactionTrace,
     PubTrace,
+    RecallTrace,
     SubAfterTrace,
     SubBeforeTrace,
     TraceMessageType,
@@ -31,6 +32,15 @@ FLAG = st.booleans()
 TYPE = st.sampled_from(TraceMessageType)
 
 RECORD: st.SearchStrategy[TraceRecord] = st.one_of(
+    st.builds(
+        RecallTrace,
+        timestamp=TIME,
+        region_id=MAYBE,
+        group=MAYBE,
+        topic=MAYBE,
+        message_id=TEXT,
+        is_success=FLAG,
+    ),
     st.builds(
         PubTrace,
         timestamp=TIME,

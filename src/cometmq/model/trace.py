@@ -112,9 +112,25 @@ class EndTransactionTrace:
     is_from_check: bool
 
 
-TraceRecord: TypeAlias = PubTrace | SubBeforeTrace | SubAfterTrace | EndTransactionTrace
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallTrace:
+    """A producer took a timed message back, or wanted to. Readers of 4.x leave such records out."""
 
-_KINDS: Final = (PubTrace, SubBeforeTrace, SubAfterTrace, EndTransactionTrace)
+    WORD: ClassVar[str] = "Recall"
+
+    timestamp: int
+    region_id: str | None
+    group: str | None
+    topic: str | None
+    message_id: str
+    is_success: bool
+
+
+TraceRecord: TypeAlias = (
+    PubTrace | SubBeforeTrace | SubAfterTrace | EndTransactionTrace | RecallTrace
+)
+
+_KINDS: Final = (PubTrace, SubBeforeTrace, SubAfterTrace, EndTransactionTrace, RecallTrace)
 
 
 def encode_trace(record: TraceRecord) -> str:
@@ -147,7 +163,8 @@ def trace_keys(records: Iterable[TraceRecord]) -> list[str]:
     found: dict[str, None] = {}
     for record in records:
         found[record.message_id] = None
-        for key in (record.keys or "").split(" "):
+        keys = None if isinstance(record, RecallTrace) else record.keys
+        for key in (keys or "").split(" "):
             if key:
                 found[key] = None
     return list(found)

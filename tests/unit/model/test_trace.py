@@ -8,10 +8,12 @@ from cometmq.base.errors import RemoteProtocolError, UsageError
 from cometmq.model.trace import (
     ConsumeCode,
     PubTrace,
+    RecallTrace,
     SubAfterTrace,
     TraceMessageType,
     decode_traces,
     encode_trace,
+    trace_keys,
 )
 
 PUB = PubTrace(
@@ -75,7 +77,7 @@ def test_an_old_sub_after_ends_early() -> None:
 
 
 def test_fields_and_kinds_of_later_clients_are_left_out() -> None:
-    text = encode_trace(PUB).replace("\x02", "\x0110.0.0.9\x02") + "Recall\x01whatever\x02"
+    text = encode_trace(PUB).replace("\x02", "\x0110.0.0.9\x02") + "Later\x01whatever\x02"
     assert decode_traces(text) == [PUB]
 
 
@@ -83,3 +85,12 @@ def test_fields_and_kinds_of_later_clients_are_left_out() -> None:
 def test_a_broken_record_is_an_error(text: str) -> None:
     with pytest.raises(RemoteProtocolError):
         decode_traces(text)
+
+
+def test_a_recall_is_written_as_rocketmq_5_does() -> None:
+    record = RecallTrace(
+        timestamp=12, region_id="R", group="g", topic="T", message_id="ID", is_success=True
+    )
+    assert encode_trace(record) == "Recall\x0112\x01R\x01g\x01T\x01ID\x01true\x02"
+    assert decode_traces(encode_trace(record)) == [record]
+    assert trace_keys([record, PUB])[0] == "ID"

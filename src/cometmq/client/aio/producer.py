@@ -344,7 +344,8 @@ class Producer(Queries):
         """
         running = self._run()
         seconds = self._send_seconds if timeout is None else timeout
-        return await recall(running.instance, self.group, topic, recall_handle, seconds)
+        trace = None if self._trace is None else self._trace.append
+        return await recall(running.instance, self.group, topic, recall_handle, seconds, trace)
 
     def _for_queries(self) -> ClientInstance:
         return self._run().instance

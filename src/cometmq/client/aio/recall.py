@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from cometmq.base.errors import CallTimedOut, CometError, UsageError
 from cometmq.client.aio.instance import ClientInstance
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.names import check_topic
+from cometmq.model.properties import MSG_REGION
 from cometmq.model.recall_handle import decode_recall_handle
+from cometmq.model.trace import RecallTrace
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.fields import decode_fields, encode_fields
@@ -17,9 +20,17 @@ from cometmq.protocol.reply_errors import error_for
 
 
 async def recall(
-    instance: ClientInstance, group: str, topic: str, recall_handle: str | None, seconds: float
+    instance: ClientInstance,
+    group: str,
+    topic: str,
+    recall_handle: str | None,
+    seconds: float,
+    trace: Callable[[RecallTrace], None] | None,
 ) -> str:
-    """The id of the message that its broker will not deliver. Raises as ``Producer.recall`` says."""
+    """The id of the message that its broker will not deliver. Raises as ``Producer.recall`` says.
+
+    Args: trace: told what the broker answered, if that says where it is.
+    """
     check_topic(topic)
     if recall_handle is None:
         raise UsageError(
@@ -56,6 +67,18 @@ async def recall(
         if error.route_is_stale:
             instance.forget_route(wire_topic)
         raise
+    region_id = (reply.ext or {}).get(MSG_REGION)
+    if trace is not None and region_id is not None:
+        trace(
+            RecallTrace(
+                timestamp=instance.clock.wall_ms(),
+                region_id=region_id,
+                group=group,
+                topic=topic,
+                message_id=handle.unique_key,
+                is_success=reply.code == ResponseCode.SUCCESS,
+            )
+        )
     if reply.code != ResponseCode.SUCCESS:
         raise error_for(reply, address)
     return decode_fields(RecallMessageReply, reply.ext).msg_id
