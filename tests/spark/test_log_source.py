@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
 from tests.spark.log_stores import fill, open_store, unpack_golden
 
 from cometmq.spark.log_source import RocketMQLogDataSource
-from cometmq.spark.schema import COLUMNS
+from cometmq.spark.schema import COLUMNS, LOG_COLUMNS, arrow_schema, spark_schema
 from cometmq.store.message_store import MessageStore
 
 
@@ -46,6 +47,12 @@ def test_a_table_of_all_columns(spark: Any, store: MessageStore, root: str) -> N
     assert first.properties == {"KEYS": "k100", "TAGS": "a"}
     assert (first.brokerName, first.tags, first.storeHost) == ("log", "a", "127.0.0.1:10911")
     assert table.where("tags = 'b'").count() == 40
+
+
+def test_arrow_and_spark_name_the_same_types(spark: Any) -> None:
+    every = COLUMNS + LOG_COLUMNS
+    schema = spark.createDataFrame([], spark_schema(every)).schema
+    assert to_arrow_schema(schema, timezone="UTC") == arrow_schema(every)
 
 
 def test_options_reach_the_tasks(spark: Any, store: MessageStore, root: str) -> None:

@@ -70,7 +70,9 @@ def _cut(piece: Piece, count: int, places: Places) -> list[Piece]:
     offsets = {longest.start + longest.rows * number // count for number in range(1, count)}
     offsets.discard(longest.start)
     if not offsets:
-        return _one_by_one(piece)
+        # Every queue has a single row: one part each.
+        in_order = sorted(piece, key=lambda one: places.of(one, one.start))
+        return [(one,) for one in in_order]
     parts: list[Piece] = []
     rest = piece
     for offset in sorted(offsets):
@@ -86,8 +88,3 @@ def _cut(piece: Piece, count: int, places: Places) -> list[Piece]:
         rest = tuple(one for one in behind if one.rows > 0)
     parts.append(rest)
     return parts
-
-
-def _one_by_one(piece: Piece) -> list[Piece]:
-    """Each queue has one row at most that could be told apart: one part per queue."""
-    return [(one,) for one in piece]
