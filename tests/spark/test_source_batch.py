@@ -182,14 +182,14 @@ def test_a_group_is_a_start_and_an_end(spark: Any, servers: ClusterView, orders:
 
 def test_tasks_are_cut_and_put_together(spark: Any, servers: ClusterView, orders: str) -> None:
     def tasks(**options: str) -> int:
-        frame = read(spark, servers, orders, **options)
-        assert numbers(frame) == list(range(60))
-        count: int = frame.rdd.getNumPartitions()
+        count: int = read(spark, servers, orders, **options).rdd.getNumPartitions()
         return count
 
     assert tasks() == 1
     assert tasks(maxRecordsPerPartition="10") == 6
     assert tasks(minPartitions="4") >= 4
+    both = read(spark, servers, orders, minPartitions="4", maxRecordsPerPartition="7")
+    assert numbers(both) == list(range(60))
 
 
 def test_an_empty_topic_has_no_rows(spark: Any, servers: ClusterView) -> None:

@@ -14,7 +14,10 @@ import pytest
 
 from cometmq.client import Message
 from cometmq.client.sync import Producer, PullConsumer
+from cometmq.model.message_queue import MessageQueue
 from cometmq.spark import register
+from cometmq.spark.cluster import Cluster as BrokerCalls
+from cometmq.spark.options import ConnectionOptions
 from cometmq.testing.cluster import Cluster
 from cometmq.testing.cluster_view import ClusterView
 
@@ -124,6 +127,14 @@ def committed(servers: ClusterView, group: str, topic: str) -> dict[int, int | N
         return {queue.queue_id: consumer.committed(queue) for queue in consumer.queues(topic)}
 
 
+def queues_of(servers: ClusterView, topic: str) -> list[MessageQueue]:
+    asks = BrokerCalls(ConnectionOptions(name_servers=(servers.name_servers,)))
+    try:
+        return asks.queues(topic)
+    finally:
+        asks.close()
+
+
 NOW = {"availableNow": True}
 
 
@@ -139,6 +150,8 @@ def test_rows_come_once_over_restarts_and_the_group_knows(
         first.wait_for(list(range(20)))
         # Nothing more comes, and yet the last batch is committed: exactly, no row less or more.
         wait_until(lambda: committed(servers, group, topic) == {0: 7, 1: 7, 2: 6})
+        # Tools find a group by its retry topic, which a heartbeat makes.
+        assert queues_of(servers, "%RETRY%" + group)
     send(topic, range(20, 30))
     with start(**options) as second:
         second.wait_for(list(range(20, 30)))
@@ -245,7 +258,8 @@ def test_a_loss_ends_the_query_with_a_report_unless_it_may_happen(
 ) -> None:
     topic = servers.create_topic("lost", queues=1)
     send(topic, range(5))
-    beyond = json.dumps({topic: {_broker_of(servers, topic): {"0": 70}}})
+    (queue,) = queues_of(servers, topic)
+    beyond = json.dumps({topic: {queue.broker_name: {"0": 70}}})
     options = {"topic": topic, "startingOffsets": beyond}
     with pytest.raises(Exception, match="wanted offsets 70 to 70, available are 0 to 5"):
         start(NOW, **options).query.awaitTermination(WAIT_SECONDS_MAX)
@@ -254,14 +268,10 @@ def test_a_loss_ends_the_query_with_a_report_unless_it_may_happen(
         query.wait_for(list(range(5)))
 
 
-def _broker_of(servers: ClusterView, topic: str) -> str:
-    with PullConsumer("asks", name_servers=servers.name_servers) as consumer:
-        name: str = consumer.queues(topic)[0].broker_name
-        return name
-
-
 def test_mistakes_are_named(servers: ClusterView, start: Callable[..., Query]) -> None:
     with pytest.raises(Exception, match=r"option endingOffsets: is for spark\.read"):
-        start(NOW, topic="any", endingOffsets="latest").query.awaitTermination(WAIT_SECONDS_MAX)
+        start(NOW, topic="never-made", endingOffsets="latest").query.awaitTermination(
+            WAIT_SECONDS_MAX
+        )
     with pytest.raises(Exception, match="no name server knows the topic 'never-made'"):
         start(NOW, topic="never-made").query.awaitTermination(WAIT_SECONDS_MAX)

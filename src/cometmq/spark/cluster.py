@@ -347,10 +347,20 @@ class Cluster:
         return GetMaxOffsetHeader(topic="", queue_id=queue.queue_id)
 
 
-def open_connection(address: str, options: ConnectionOptions) -> BlockingConnection:
-    """Raises ConnectFailed."""
+def open_connection(
+    address: str, options: ConnectionOptions, *, seconds_min: float = 0.0
+) -> BlockingConnection:
+    """Args:
+        seconds_min: a reply is waited for at least so long, whatever ``callTimeout`` says.
+
+    Raises:
+        ConnectFailed: nobody answers there.
+    """
     return BlockingConnection(
-        address, tls=options.tls, credentials=options.credentials, timeout=options.call_seconds
+        address,
+        tls=options.tls,
+        credentials=options.credentials,
+        timeout=max(options.call_seconds, seconds_min),
     )
 
 

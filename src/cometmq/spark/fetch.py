@@ -54,6 +54,8 @@ PULL_COUNT: Final = 1024
 
 PULLS_AHEAD: Final = 8
 PAUSE_SECONDS: Final = 0.2
+ANSWER_SECONDS: Final = 10.0
+"""What is read may have to come from a disk that others use too."""
 
 _PULLED: Final = frozenset(
     {
@@ -285,7 +287,9 @@ class Fetcher:
     def _connection(self, address: str) -> BlockingConnection:
         connection = self._connections.get(address)
         if connection is None:
-            connection = open_connection(address, self._options.connection)
+            connection = open_connection(
+                address, self._options.connection, seconds_min=ANSWER_SECONDS
+            )
             self._connections[address] = connection
         return connection
 
