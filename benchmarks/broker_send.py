@@ -69,6 +69,8 @@ class Peer:
     def send_frame(self, frame: bytes) -> None:
         self.reply = frame  # type: ignore[assignment]
 
+    add_frame = send_frame
+
     def check(self) -> None:
         reply = self.reply
         code = decode_bytes(reply).code if isinstance(reply, bytes) else reply.code
@@ -83,6 +85,7 @@ async def main(count: int) -> None:
 
             def dispatch(command: Command) -> None:
                 broker.dispatcher.dispatch(cast(Connection, peer), command)
+                broker.dispatcher.finish()
 
             for name, make, act, each in (
                 ("send 1 KB", send_request, dispatch, 1),

@@ -63,6 +63,11 @@ class StoreMachine(RuleBasedStateMachine):
     def put_batch(self, queue: Queue, shapes: list[tuple[int, int]]) -> None:
         self.simulation.put([make_message(queue, *shape) for shape in shapes])
 
+    @precondition(lambda self: not self.simulation.is_space_short)
+    @rule(group=st.lists(messages, min_size=2, max_size=6))
+    def put_each(self, group: list[NewMessage]) -> None:
+        self.simulation.put_each(group)
+
     @rule(queue=queues, first=varieties, count=st.integers(5, 25), body_bytes=st.integers(0, 400))
     def put_many(self, queue: Queue, first: int, count: int, body_bytes: int) -> None:
         put_many(self.simulation, queue, first, count, body_bytes)

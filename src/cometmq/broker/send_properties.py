@@ -44,6 +44,7 @@ _LEVEL_CHARACTERS_MAX: Final = 11
 _UNIQUE_FIRST: Final = UNIQ_KEY + NAME_SEPARATOR
 _UNIQUE_FIRST_BYTES: Final = _UNIQUE_FIRST.encode()
 _PAIR_SEPARATOR: Final = PAIR_SEPARATOR.encode()
+_UNIQUE_AT: Final = len(_UNIQUE_FIRST)
 # Longer texts are read anew each time, so that what is remembered stays below a megabyte or two.
 _REMEMBERED_MAX: Final = 512
 _cached_hash = lru_cache(maxsize=8192)(java_hash)
@@ -130,22 +131,30 @@ def is_wait(text: str) -> bool:
 def _prepare(text: str, cluster: str, *, keeps_wait: bool) -> SendProperties:
     """Clients put the unique key first; what follows is the same for many messages and is read once."""
     first, _, rest = text.partition(PAIR_SEPARATOR)
-    unique_key = first[len(_UNIQUE_FIRST) :]
     if (
-        len(text) > _REMEMBERED_MAX
-        or not rest
-        or not first.startswith(_UNIQUE_FIRST)
-        or not unique_key.isalnum()
-        or not unique_key.isascii()
-        or "KEY" in rest
+        len(text) <= _REMEMBERED_MAX
+        and first.startswith(_UNIQUE_FIRST)
+        and first.isascii()
+        and first.count(NAME_SEPARATOR) == 1
+        and (known := _remembered(rest, cluster, keeps_wait)) is not None
+        and (unique_key := first[_UNIQUE_AT:])
     ):
-        return _read(text, cluster, keeps_wait)
-    known = _remembered(rest, cluster, keeps_wait)
-    # What copy.copy would call; the stubs of msgspec leave it out.
-    properties: SendProperties = known.__copy__()  # type: ignore[attr-defined]
-    properties.stored = b"%b\x02%b" % (first.encode(), properties.stored)
-    properties.keys = [unique_key]
-    return properties
+        return SendProperties(
+            b"%b\x02%b" % (first.encode(), known.stored),
+            known.tags_code,
+            [unique_key],
+            known.is_wait,
+            known.delay_level,
+            known.is_half,
+            known.timer,
+        )
+    return _read(text, cluster, keeps_wait)
+
+
+@lru_cache(maxsize=2048)
+def _remembered(rest: str, cluster: str, keeps_wait: bool) -> SendProperties | None:
+    """What follows the unique key; None when it has a part in the keys itself, or is not there."""
+    return None if not rest or "KEY" in rest else _read(rest, cluster, keeps_wait)
 
 
 def _read(text: str, cluster: str, keeps_wait: bool) -> SendProperties:
@@ -203,9 +212,6 @@ def _read(text: str, cluster: str, keeps_wait: bool) -> SendProperties:
     if user_keys is not None:
         keys += split_keys(user_keys)
     return SendProperties(stored, tags_code, keys, is_wait, delay_level, is_half, timer)
-
-
-_remembered = lru_cache(maxsize=2048)(_read)
 
 
 def undelayed(properties: SendProperties) -> SendProperties:

@@ -24,7 +24,8 @@ _INTEGER_DIGITS_MAX: Final = 40
 _BLANK = re.compile(r"[ \t\r\n\f\b]*+")
 _COMMAS = re.compile(r"[ \t\r\n\f\b]*+(?:,[ \t\r\n\f\b]*+)*+")
 _STRING = re.compile(r'"((?:[^"\\]++|\\.)*+)"|\'((?:[^\'\\]++|\\.)*+)\'', re.DOTALL)
-_NUMBER = re.compile(r"-?\d++(\.\d++)?+([eE][+-]?\d++)?+")
+# No possessive group here: before Python 3.11.5 one that fails half-way, as in "0E", keeps what it has read.
+_NUMBER = re.compile(r"-?\d++(\.\d++)?([eE][+-]?\d++)?")
 _WORD = re.compile(r"[A-Za-z_$][\w$.\-]*+")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _STEP = re.compile(r"\.((?:[^.\[\\]|\\.)+)|\[(\d+)\]|\[(?:\"([^\"]*)\"|'([^']*)')\]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from cometmq.base.errors import ConfigError
@@ -25,6 +26,7 @@ class ConnectionLimits:
     close_seconds_max: float = 5.0
     calls_max: int = 65535
     handlers_max: int = 64
+    busy_poll_micros: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +103,13 @@ class RemotingServerConfig:
         default=30,
         low=1,
     )
+    busy_poll_micros: int = setting(
+        "serverBusyPollMicros",
+        "Microseconds to look for more after the last request before sleeping; 0 on a machine with one core.",
+        default=50,
+        low=0,
+        high=1_000_000,
+    )
     handshake_millis_max: int = setting(
         "tlsHandshakeTimeoutMillis",
         "Time limit of a TLS handshake.",
@@ -127,6 +136,7 @@ class RemotingServerConfig:
             slow_reader_seconds_max=self.slow_reader_seconds_max,
             calls_max=self.calls_max,
             handlers_max=self.handlers_max,
+            busy_poll_micros=self.busy_poll_micros if (os.cpu_count() or 1) > 1 else 0,
         )
 
     def _water_marks(self) -> tuple[int, int]:

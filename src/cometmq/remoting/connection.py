@@ -155,10 +155,10 @@ class Connection(asyncio.Protocol):
         out += encode(command)
         is_bulky = command.body_parts is not None or len(command.body) >= BULK_BYTES
         if is_bulky or len(out) >= self._parts_max:
-            self._flush()
+            self.flush()
         elif not self._is_handling and not self._flush_scheduled:
             self._flush_scheduled = True
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self.flush)
 
     def send_frame(self, frame: bytes) -> None:
         """Send a reply that is encoded already, with the others of this turn of the loop. Dropped when closed."""
@@ -166,10 +166,15 @@ class Connection(asyncio.Protocol):
             return
         self._out.append(frame)
         if len(self._out) >= PARTS_MAX:
-            self._flush()
+            self.flush()
         elif not self._is_handling and not self._flush_scheduled:
             self._flush_scheduled = True
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self.flush)
+
+    def add_frame(self, frame: bytes) -> None:
+        """The same inside ``Dispatcher.finish``, after which the connection is flushed anyway."""
+        if not self._held & HELD_CLOSED:
+            self._out.append(frame)
 
     def oneway(self, command: Command) -> None:
         """Send a request that nobody answers; nothing tells whether it arrived."""
@@ -225,7 +230,7 @@ class Connection(asyncio.Protocol):
         """Send what is queued, then close. Our unanswered calls end with ConnectionLost at once."""
         if self.is_closed:
             return
-        self._flush()
+        self.flush()
         self._end(reason)
         if self._transport is not None:
             self._transport.close()
@@ -238,7 +243,7 @@ class Connection(asyncio.Protocol):
         """
         if self.is_closed:
             return
-        self._flush()
+        self.flush()
         self._end(reason)
         if not self._transport.can_write_eof():
             self._transport.close()
@@ -339,7 +344,7 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         # What came together with the end is still to be handled.
         self.handle_commands()
-        self._flush()
+        self.flush()
         self._end(self._peer_left())
         return False
 
@@ -354,7 +359,14 @@ class Connection(asyncio.Protocol):
     # Inside.
 
     def handle_commands(self) -> None:
-        """Handle what has been received, until reading is held."""
+        """Handle what has been received, until reading is held, and send the replies."""
+        self.handle_received()
+        self._endpoint.dispatcher.finish()
+        if self._out:
+            self.flush()
+
+    def handle_received(self) -> None:
+        """Handle what has been received, until reading is held; the replies wait for ``flush``."""
         if self._is_handling:
             return
         self._is_handling = True
@@ -376,8 +388,6 @@ class Connection(asyncio.Protocol):
                     break
         finally:
             self._is_handling = False
-        if self._out:
-            self._flush()
         if self._is_paused and not self._held:
             self._is_paused = False
             if not self._transport.is_closing():
@@ -402,7 +412,7 @@ class Connection(asyncio.Protocol):
                 "reply dropped peer=%s opaque=%d code=%d", self.peer, reply.opaque, reply.code
             )
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         self._flush_scheduled = False
         out = self._out
         if not out or self._is_lost or self._held & HELD_CLOSED:

@@ -6,7 +6,7 @@ Comes after ``connection`` on a message's way; the handlers are the processors o
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, cast
 
 from cometmq.base.errors import LocalProtocolError, ProtocolError
@@ -34,17 +34,38 @@ class Dispatcher:
     def __init__(self) -> None:
         self._handlers: dict[int, Handler] = {}
         self.guards: list[Guard] = []
+        self._joining: frozenset[int] = frozenset()
+        self._finish_joined: Callable[[], None] = _nothing
+        self._is_unfinished = False
 
     def add(self, code: int, handler: Handler) -> None:
         """Raises AssertionError when the code is taken: two owners of one code are a mistake in the wiring."""
         assert code not in self._handlers, f"request code {code} has a handler already"
         self._handlers[int(code)] = handler
 
+    def join(self, codes: Iterable[int], finish: Callable[[], None]) -> None:
+        """Handlers of these codes only prepare: ``finish`` does the work of all requests since it was called last.
+
+        It is called when a request of another kind comes, and when everything is handled that has arrived.
+        """
+        assert not self._joining, "one kind of requests is finished together, not two"
+        self._joining = frozenset(map(int, codes))
+        self._finish_joined = finish
+
+    def finish(self) -> None:
+        if self._is_unfinished:
+            self._is_unfinished = False
+            self._finish_joined()
+
     def dispatch(self, connection: Connection, command: Command) -> None:
         """Handle one request; never raises. A one-way request is never answered."""
         try:
             result: Command | bytes | Awaitable[Command | None] | None
             handler = self._handlers.get(command.code)
+            if command.code in self._joining:
+                self._is_unfinished = True
+            elif self._is_unfinished:
+                self.finish()
             if handler is None:
                 result = self._unknown(connection, command)
             else:
@@ -66,7 +87,7 @@ class Dispatcher:
                     connection.send(result)
                 return
         except Exception as error:  # noqa: BLE001 - the border where any error becomes a reply
-            self._answer_error(connection, command, error)
+            self.answer_error(connection, command, error)
             return
         pending = cast("Awaitable[Command | None]", result)
         connection.run_handler(self._finish(connection, command, pending))
@@ -79,7 +100,7 @@ class Dispatcher:
             if reply is not None and not command.is_oneway:
                 connection.send(reply)
         except Exception as error:  # noqa: BLE001 - as in dispatch
-            self._answer_error(connection, command, error)
+            self.answer_error(connection, command, error)
 
     def _unknown(self, connection: Connection, command: Command) -> Command:
         logger.debug("unknown request peer=%s code=%d", connection.peer, command.code)
@@ -89,7 +110,8 @@ class Dispatcher:
             f" request type {command.code} not supported",
         )
 
-    def _answer_error(self, connection: Connection, command: Command, error: Exception) -> None:
+    def answer_error(self, connection: Connection, command: Command, error: Exception) -> None:
+        """Tell the peer what went wrong, unless it does not want to know."""
         reply = self._error_reply(connection, command, error)
         if command.is_oneway:
             return
@@ -116,3 +138,7 @@ class Dispatcher:
         )
         remark = f"{type(error).__name__}: {error}"
         return command.reply(ResponseCode.SYSTEM_ERROR, remark[:REMARK_CHARS_MAX])
+
+
+def _nothing() -> None:
+    return None

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
+from cometmq.remoting.busy_poll import BusyPoll
 from cometmq.remoting.config import ConnectionLimits
 from cometmq.remoting.connection import HELD_HANDLERS, HELD_STOPPING, Connection
 from cometmq.remoting.dispatcher import Dispatcher
@@ -37,6 +38,7 @@ class Endpoint:
         self.handlers: set[asyncio.Task[None]] = set()
         self.is_stopping = False
         self._arrived: list[Connection] = []
+        self._busy_poll = BusyPoll(limits.busy_poll_micros)
         self._on_close = on_close
         self._none_left: asyncio.Event = asyncio.Event()
         self._sweep_timer: asyncio.TimerHandle | None = None
@@ -65,9 +67,14 @@ class Endpoint:
         self._arrived.append(connection)
 
     def handle_arrived(self) -> None:
+        """One kind of work after the other, for all connections: faster than all kinds for one after the other."""
         arrived, self._arrived = self._arrived, []
         for connection in arrived:
-            connection.handle_commands()
+            connection.handle_received()
+        self.dispatcher.finish()
+        for connection in arrived:
+            connection.flush()
+        self._busy_poll.worked()
 
     def run_handler(self, connection: Connection, work: Coroutine[Any, Any, None]) -> None:
         """Work on a request in the background; a connection with too many of them is not read meanwhile."""

@@ -19,7 +19,13 @@ from cometmq.store.consume_queue import ENTRY, ConsumeQueue
 from cometmq.store.consume_queues import ConsumeQueues, Written
 from cometmq.store.delay_levels import DelayLevels
 from cometmq.store.dispatch import has_queue_entry, is_indexed
-from cometmq.store.encode import batch_record_bytes, encode, encode_batch, record_bytes
+from cometmq.store.encode import (
+    batch_record_bytes,
+    encode,
+    encode_batch,
+    encode_parts,
+    record_bytes,
+)
 from cometmq.store.flush import LogFlusher
 from cometmq.store.index_files import IndexFiles
 from cometmq.store.put import NewMessage, Stored
@@ -107,6 +113,79 @@ class Appender:
             self._enqueue(message, queue, physical_offset, size_bytes, timestamp)
         self._watermarks.put(log.end)
         return Stored(physical_offset, size_bytes, queue_offset, timestamp)
+
+    def put_each(self, messages: list[NewMessage]) -> list[Stored | Exception]:
+        """Messages that have nothing to do with each other, in one write: a failure is that of its message alone."""
+        if len(messages) > 1 and self.refusal is None:
+            try:
+                stored = self._put_group(messages)
+            except CometError:
+                stored = None  # One by one, to see whose fault it is.
+            if stored is not None:
+                return stored
+        return [self._tried(message) for message in messages]
+
+    def _tried(self, message: NewMessage) -> Stored | Exception:
+        try:
+            return self.put(message)
+        except Exception as error:  # noqa: BLE001 - the caller answers each message on its own
+            return error
+
+    def _put_group(self, messages: list[NewMessage]) -> list[Stored | Exception] | None:
+        """None when they do not go into the same file, or when one of them has no place in a queue."""
+        queues, index, log, host = self._queues, self._index, self._log, self._store_host
+        body_bytes_max = self.body_bytes_max
+        get = queues.get
+        at: list[tuple[NewMessage, ConsumeQueue, int]] = []
+        total_bytes = key_count = 0
+        for message in messages:
+            if message.sys_flag & TRANSACTION_MASK:
+                return None
+            topic, queue_id = message.topic, message.queue_id
+            queue = get(topic, queue_id) or self._new_queue(topic, queue_id)
+            size_bytes = record_bytes(message, queue.topic_field, host, body_bytes_max)
+            total_bytes += size_bytes
+            key_count += len(message.keys)
+            at.append((message, queue, size_bytes))
+        if not log.has_room(total_bytes):
+            return None
+        if queues.is_write_due:
+            self.write_part()
+        if index is not None:
+            index.reserve(key_count)
+        timestamp = self._now()
+        physical_offset = log.end
+        next_offsets: dict[ConsumeQueue, int] = {}
+        parts: list[bytes] = []
+        stored: list[Stored | Exception] = []
+        for message, queue, size_bytes in at:
+            queue_offset = next_offsets.get(queue, -1)
+            if queue_offset < 0:
+                queue_offset = queue.next_offset
+            next_offsets[queue] = queue_offset + 1
+            parts += encode_parts(
+                message,
+                size_bytes,
+                queue.topic_field,
+                queue_offset,
+                physical_offset,
+                timestamp,
+                host,
+            )
+            stored.append(Stored(physical_offset, size_bytes, queue_offset, timestamp))
+            physical_offset += size_bytes
+        log.write(b"".join(parts))
+        enqueue = self._enqueue
+        physical_offset -= total_bytes
+        for message, queue, size_bytes in at:
+            if index is not None:
+                index.add(message.topic, message.keys, physical_offset, timestamp)
+            enqueue(message, queue, physical_offset, size_bytes, timestamp)
+            physical_offset += size_bytes
+        self._last_record = physical_offset - size_bytes
+        self._flusher.store_timestamp = timestamp
+        self._watermarks.put(log.end)
+        return stored
 
     def put_batch(self, messages: list[NewMessage]) -> list[Stored]:
         if self.refusal is not None:

@@ -90,6 +90,10 @@ class CommitLog:
             self._roll(size_bytes)
         return self.end
 
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether so much fits into the present file."""
+        return self.end + size_bytes <= self._limit
+
     def write(self, data: bytes) -> None:
         """Append what was encoded for the reserved place."""
         end = self.end

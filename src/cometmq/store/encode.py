@@ -59,36 +59,57 @@ def encode(
     store_host: bytes,
 ) -> bytes:
     """The record. ``topic_field`` is the topic with its length in front, ``size_bytes`` as ``record_bytes`` says."""
+    return b"".join(
+        encode_parts(
+            message,
+            size_bytes,
+            topic_field,
+            queue_offset,
+            physical_offset,
+            store_timestamp,
+            store_host,
+        )
+    )
+
+
+def encode_parts(
+    message: NewMessage,
+    size_bytes: int,
+    topic_field: bytes,
+    queue_offset: int,
+    physical_offset: int,
+    store_timestamp: int,
+    store_host: bytes,
+) -> tuple[bytes, ...]:
+    """The same in parts, for somebody who joins several records."""
     body = message.body
     properties = message.properties
     born_host = message.born_host or store_host
     magic = MAGIC_V1 if len(topic_field) <= _TOPIC_V1_MAX else MAGIC_V2
     sys_flag = message.sys_flag & ~48
     if len(born_host) == 8 and len(store_host) == 8:
-        return b"".join(
-            (
-                _HEAD_V4.pack(
-                    size_bytes,
-                    magic,
-                    crc32(body) & 0x7FFFFFFF,
-                    message.queue_id,
-                    message.flag,
-                    queue_offset,
-                    physical_offset,
-                    sys_flag,
-                    message.born_timestamp,
-                    born_host,
-                    store_timestamp,
-                    store_host,
-                    message.reconsume_times,
-                    message.prepared_transaction_offset,
-                    len(body),
-                ),
-                body,
-                topic_field,
-                _LENGTH.pack(len(properties)),
-                properties,
-            )
+        return (
+            _HEAD_V4.pack(
+                size_bytes,
+                magic,
+                crc32(body) & 0x7FFFFFFF,
+                message.queue_id,
+                message.flag,
+                queue_offset,
+                physical_offset,
+                sys_flag,
+                message.born_timestamp,
+                born_host,
+                store_timestamp,
+                store_host,
+                message.reconsume_times,
+                message.prepared_transaction_offset,
+                len(body),
+            ),
+            body,
+            topic_field,
+            _LENGTH.pack(len(properties)),
+            properties,
         )
     sys_flag |= (16 if len(born_host) == 20 else 0) | (32 if len(store_host) == 20 else 0)
     head = (
@@ -108,7 +129,7 @@ def encode(
         store_host,
         _TAIL.pack(message.reconsume_times, message.prepared_transaction_offset, len(body)),
     )
-    return b"".join((*head, body, topic_field, _LENGTH.pack(len(properties)), properties))
+    return (*head, body, topic_field, _LENGTH.pack(len(properties)), properties)
 
 
 def batch_record_bytes(
@@ -136,52 +157,16 @@ def encode_batch(
     store_host: bytes,
 ) -> bytes:
     """The records of messages of one queue, none of them of a transaction, one behind the other."""
-    if len(store_host) != _HOST_V4_BYTES or any(
-        len(message.born_host) > _HOST_V4_BYTES for message in messages
-    ):
-        records: list[bytes] = []
-        for message, size_bytes in zip(messages, sizes, strict=True):
-            records.append(
-                encode(
-                    message,
-                    size_bytes,
-                    topic_field,
-                    queue_offset,
-                    physical_offset,
-                    store_timestamp,
-                    store_host,
-                )
-            )
-            physical_offset += size_bytes
-            queue_offset += 1
-        return b"".join(records)
-    magic = MAGIC_V1 if len(topic_field) <= _TOPIC_V1_MAX else MAGIC_V2
-    pack_head, pack_length = _HEAD_V4.pack, _LENGTH.pack
     parts: list[bytes] = []
     for message, size_bytes in zip(messages, sizes, strict=True):
-        body, properties = message.body, message.properties
-        parts += (
-            pack_head(
-                size_bytes,
-                magic,
-                crc32(body) & 0x7FFFFFFF,
-                message.queue_id,
-                message.flag,
-                queue_offset,
-                physical_offset,
-                message.sys_flag & ~48,
-                message.born_timestamp,
-                message.born_host or store_host,
-                store_timestamp,
-                store_host,
-                message.reconsume_times,
-                message.prepared_transaction_offset,
-                len(body),
-            ),
-            body,
+        parts += encode_parts(
+            message,
+            size_bytes,
             topic_field,
-            pack_length(len(properties)),
-            properties,
+            queue_offset,
+            physical_offset,
+            store_timestamp,
+            store_host,
         )
         physical_offset += size_bytes
         queue_offset += 1

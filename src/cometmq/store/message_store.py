@@ -185,6 +185,10 @@ class MessageStore:
         """
         return self._appender.put(message)
 
+    def put_each(self, messages: list[NewMessage]) -> list[Stored | Exception]:
+        """Append messages as ``put`` does one after the other, but with one write; each has its own outcome."""
+        return self._appender.put_each(messages)
+
     def put_batch(self, messages: list[NewMessage]) -> list[Stored]:
         """Append messages of one queue: all or none, one behind the other in one file.
 

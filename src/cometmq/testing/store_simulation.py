@@ -69,6 +69,18 @@ class StoreSimulation:
                 self.model.keep(message, stored)
         self._in_flight = []
 
+    def put_each(self, messages: list[NewMessage]) -> None:
+        """Append messages of any queues that have nothing to do with each other, while there is space."""
+        self.puts_since_crash += 1
+        self._in_flight = messages
+        self._end_before = self.store.max_physical
+        answers: list[Stored | Exception] = []
+        if self._do(lambda: answers.extend(self.store.put_each(messages))):
+            for message, stored in zip(messages, answers, strict=True):
+                assert isinstance(stored, Stored), stored
+                self.model.keep(message, stored)
+        self._in_flight = []
+
     def flush(self) -> None:
         if self._do(self.store.flush) and not self.is_space_short:
             assert self.store.watermarks.flushed.value == self.store.max_physical

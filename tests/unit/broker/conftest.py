@@ -24,6 +24,8 @@ class FakePeer:
     def send_frame(self, frame: bytes) -> None:
         self.sent.append(decode_bytes(frame))
 
+    add_frame = send_frame
+
     def oneway(self, command: Command) -> None:
         command.flag |= FLAG_ONEWAY
         self.sent.append(command)

@@ -226,3 +226,9 @@ def test_typed_reading_is_lenient_about_null_and_texts_of_numbers() -> None:
 def test_typed_reading_says_what_was_expected(text: bytes) -> None:
     with pytest.raises(RemoteProtocolError, match="expected a Inner as body"):
         fastjson.decode(text, Inner)
+
+
+@pytest.mark.parametrize("text", ["0E", "1e+", "1.", "-"])
+def test_half_a_number_is_refused(text: str) -> None:
+    with pytest.raises(RemoteProtocolError):
+        fastjson.loads(text)

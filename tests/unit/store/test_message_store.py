@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Callable
 from typing import Any
 
@@ -460,3 +461,88 @@ def test_a_filtered_read_looks_at_no_more_entries_than_it_may(lab: Lab, message:
 
     found = store.get("T", 0, 2, 32, record=record, scan_max=3)
     assert (found.status, found.next_offset, len(seen)) == (GetStatus.NO_MATCHED_MESSAGE, 5, 3)
+
+
+def different(make: Make) -> list[NewMessage]:
+    """Of several queues, with and without keys, hosts of both kinds, a long topic."""
+    return [
+        make("a", keys=["k"], properties=b"KEYS\x01k"),
+        make("b", queue_id=3),
+        make(
+            "c",
+            topic="U",
+            keys=["x", "y"],
+            properties=b"KEYS\x01x y",
+            tags_code=7,
+            flag=5,
+            reconsume_times=2,
+        ),
+        make("d", born_host=pack_host("::1", 1), born_timestamp=9),
+        make("e", topic="L" * 120),
+        make("f", queue_id=3),
+    ]
+
+
+def test_messages_put_at_once_lie_as_if_put_one_after_the_other(lab: Lab, message: Make) -> None:
+    one_by_one = lab.open()
+    expected = [one_by_one.put(each) for each in different(message)]
+    other = lab.crash("other")
+    shutil.rmtree(other.root)
+    together = other.open()
+    seen: list[tuple[object, ...]] = []
+    together.arrivals.append(lambda *arrival: seen.append(arrival[:3]))
+    assert together.put_each(different(message)) == expected
+    for stored in expected:
+        assert together.record_at(stored.physical_offset) == one_by_one.record_at(
+            stored.physical_offset
+        )
+    for topic, queue_id in (("T", 0), ("T", 3), ("U", 0), ("L" * 120, 0)):
+        count = one_by_one.max_offset(topic, queue_id)
+        assert together.entries(topic, queue_id, 0, 9) == one_by_one.entries(topic, queue_id, 0, 9)
+        assert together.max_offset(topic, queue_id) == count > 0
+    assert [arrival[1:] for arrival in seen if arrival[0] == "T"] == [
+        (0, 1),
+        (3, 1),
+        (0, 2),
+        (3, 2),
+    ]
+    assert len(together.query("U", "y", 9, *ALL_TIME).parts) == 1
+    assert together.watermarks.appended.value == together.max_physical
+    assert together.last_record == expected[-1].physical_offset
+
+
+def test_one_bad_message_among_others_fails_alone(lab: Lab, message: Make) -> None:
+    store = lab.open()
+    outcomes = store.put_each(
+        [message("a"), message(b"." * 2001), message("b", topic="../x"), message("c")]
+    )
+    assert [type(outcome) for outcome in outcomes] == [Stored, RecordTooLarge, UsageError, Stored]
+    assert bodies(store) == [b"a", b"c"]
+
+
+def test_messages_put_at_once_may_need_several_files(lab: Lab, message: Make) -> None:
+    store = lab.open()
+    outcomes = store.put_each([message(b"%d" % n + b"." * 1000) for n in range(9)])
+    assert [outcome.queue_offset for outcome in outcomes if isinstance(outcome, Stored)] == list(
+        range(9)
+    )
+    assert [body[:1] for body in bodies(store)] == [b"%d" % n for n in range(9)]
+
+
+def test_what_finds_no_space_among_others_is_refused(message: Make) -> None:
+    clock = FakeClock()
+    files = FaultyFiles(clock, total_bytes=1 << 20)
+    store = faulty_store(files, clock)
+    files.set_free(20_000)
+    outcomes = store.put_each([message(b"%03d" % n + b"." * 1000) for n in range(100)])
+    stored = sum(isinstance(outcome, Stored) for outcome in outcomes)
+    assert 0 < stored < 100
+    assert {type(outcome) for outcome in outcomes[stored:]} == {DiskFull}
+    assert [body[:3] for body in bodies(store)] == [b"%03d" % n for n in range(stored)]
+    store.close()
+
+
+def test_a_closed_store_refuses_each_of_several_messages(lab: Lab, message: Make) -> None:
+    store = lab.open()
+    store.close()
+    assert {type(one) for one in store.put_each([message("a"), message("b")])} == {StoreClosed}

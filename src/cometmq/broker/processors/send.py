@@ -1,23 +1,25 @@
 """Sends: SEND_MESSAGE, its short form V2, and batches. The hottest path of the broker.
 
 A request is checked in RocketMQ's order, its property text gets its stored form (``send_properties``), the store
-appends it. The reply leaves at once, or when the flushed watermark has passed the record (SYNC_FLUSH).
-Before this on a message's way: ``remoting.dispatcher``; next: ``store.message_store``.
+appends it: a plain message together with the others of this turn of the loop. ``send_answers`` has the replies.
+Before this on a message's way: ``remoting.dispatcher``; next: ``send_group``, then ``store.message_store``.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from random import randrange
-from typing import Final, NoReturn
+from typing import Final
 
 from cometmq.base.ports import Clock
 from cometmq.broker.config import BrokerConfig
-from cometmq.broker.config_slices import SYNC_MASTER
 from cometmq.broker.flow_control import FlowControl
 from cometmq.broker.live_config import LiveConfig
-from cometmq.broker.processors.put_failure import illegal_text, refusal_of
+from cometmq.broker.processors.put_failure import illegal_text
+from cometmq.broker.processors.send_answers import SendAnswers
+from cometmq.broker.processors.send_group import SendGroup
 from cometmq.broker.processors.send_target import SendTarget, SendTargets
 from cometmq.broker.schedule.schedule import Schedule
 from cometmq.broker.send_properties import (
@@ -37,11 +39,10 @@ from cometmq.model.batch import decode_batch
 from cometmq.model.flags import is_writable
 from cometmq.model.properties import DELAY, TRANSACTION_PREPARED
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.command import FLAG_ONEWAY, Command
+from cometmq.protocol.command import Command
 from cometmq.protocol.fields import decode_fields
 from cometmq.protocol.headers.send import SendMessageHeader, SendMessageHeaderV2
 from cometmq.protocol.refusal import Refused
-from cometmq.protocol.send_reply import SendReplies
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.store.message_store import MessageStore
@@ -57,7 +58,6 @@ _HOST_BITS: Final = 16 | 32
 _TRANSACTION_BITS: Final = 12
 _FOREIGN_BITS: Final = _HOST_BITS | _TRANSACTION_BITS
 """What the broker itself knows: the hosts, and whether a message is half of a transaction."""
-_SLOW_SECONDS: Final = 0.001
 
 
 class SendProcessor:
@@ -83,13 +83,13 @@ class SendProcessor:
         self._transactions = transactions
         self._timed = timed
         self._targets = SendTargets(topics, creation, stats)
-        self._stats = stats
-        self._flow = flow
+        self._answers = SendAnswers(
+            live=live, store=store, stats=stats, flow=flow, store_host=store_host, clock=clock
+        )
+        self._group = SendGroup(store, self._answers)
         self._sinks = sinks
         self._sink_used = sink_used
         self._clock = clock
-        self._monotonic = clock.monotonic
-        self._store_host = store_host
         self._id_prefix = store_host.hex().upper()
         self._cluster = cluster_pair(live.current.identity.cluster_name)
         self._apply(live.current)
@@ -99,6 +99,10 @@ class SendProcessor:
         dispatcher.add(RequestCode.SEND_MESSAGE, self.send)
         dispatcher.add(RequestCode.SEND_MESSAGE_V2, self.send_v2)
         dispatcher.add(RequestCode.SEND_BATCH_MESSAGE, self.send_batch)
+        dispatcher.join(
+            (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2),
+            partial(self._group.finish, dispatcher.answer_error),
+        )
 
     def send(self, connection: Connection, command: Command) -> Command | bytes | None:
         header = decode_fields(SendMessageHeader, command.ext)
@@ -134,9 +138,7 @@ class SendProcessor:
             elif header.sys_flag & _TRANSACTION_BITS:
                 raise _transaction_refusal()
             waits = properties.is_wait
-            is_held = waits and self._is_sync_flush and not command.flag & FLAG_ONEWAY
-            if is_held:
-                self._check_overload()
+            is_held = self._answers.is_held(command, waits=waits)
             queue_id = header.queue_id
             if target.is_retry:
                 target = self._targets.of_retry(header, target)
@@ -158,43 +160,58 @@ class SendProcessor:
                 born_host=connection.peer_host,
                 reconsume_times=header.reconsume_times,
             )
-            tally = target.tally
-            replies = self._replies
-            deliver_ms = self._timed.deliver_ms(properties.timer) if properties.timer else 0
-            started = self._monotonic()
-            try:
-                if properties.delay_level:
-                    tally = self._schedule.tally
-                    stored = self._schedule.put(message, properties.delay_level)
-                elif is_half:
-                    tally = self._transactions.tally
-                    stored = self._transactions.put_half(message, is_wait=waits)
-                elif deliver_ms:
-                    tally = self._timed.tally
-                    stored = self._timed.put(message, deliver_ms)
-                    replies = self._timed_replies(message, deliver_ms)
-                else:
-                    stored = self._store.put(message)
-            except Exception as error:  # noqa: BLE001 - mapped, or raised again
-                self._put_failed(error)
+            if not (is_half or properties.delay_level or properties.timer):
+                self._group.join(
+                    connection, command, message, target.tally, waits=waits, is_held=is_held
+                )
+                return None
+            return self._send_special(connection, command, message, properties, is_half, is_held)
         except Refused as refusal:
             refusal.ext = self.reply_ext
             raise
-        took = self._monotonic() - started
-        if took > _SLOW_SECONDS:
-            self._slow_put(took)
+
+    def _send_special(
+        self,
+        connection: Connection,
+        command: Command,
+        message: NewMessage,
+        properties: SendProperties,
+        is_half: bool,
+        is_held: bool,
+    ) -> bytes | None:
+        """One that is not delivered at once: delayed, timed, or half of a transaction."""
+        answers = self._answers
+        replies, tally = answers.replies, self._schedule.tally
+        deliver_ms = self._timed.deliver_ms(properties.timer) if properties.timer else 0
+        started = answers.monotonic()
+        try:
+            if properties.delay_level:
+                stored = self._schedule.put(message, properties.delay_level)
+            elif is_half:
+                tally = self._transactions.tally
+                stored = self._transactions.put_half(message, is_wait=properties.is_wait)
+            elif deliver_ms:
+                tally = self._timed.tally
+                stored = self._timed.put(message, deliver_ms)
+                handle = self._timed.handle(message, deliver_ms)
+                replies = replies if handle is None else answers.with_handle(handle)
+            else:
+                tally = self._targets.tally(message.topic)
+                stored = self._store.put(message)
+        except Exception as error:  # noqa: BLE001 - mapped, or raised again
+            raise answers.refusal(error) from None
+        answers.put_took(answers.monotonic() - started)
         tally.count += 1
         tally.size_bytes += stored.size_bytes
-        code = self._stored_code if waits else 0
         if is_held:
-            self._hold(connection, command, code, queue_id, stored, replies)
+            answers.hold(connection, command, message.queue_id, stored, replies)
             return None
         return replies.frame(
-            code,
+            answers.stored_code if properties.is_wait else 0,
             command.opaque,
             command.encoding,
             stored.physical_offset,
-            queue_id,
+            message.queue_id,
             stored.queue_offset,
         )
 
@@ -204,6 +221,7 @@ class SendProcessor:
         command: Command,
         header: SendMessageHeader | SendMessageHeaderV2,
     ) -> Command | None:
+        answers = self._answers
         try:
             if header.sink is not None:
                 self._admit_sink(header.sink)
@@ -214,31 +232,26 @@ class SendProcessor:
                     f"batch request does not support retry group {header.topic}",
                 )
             waits = is_wait(header.properties)
-            is_held = waits and self._is_sync_flush and not command.flag & FLAG_ONEWAY
-            if is_held:
-                self._check_overload()
+            is_held = self._answers.is_held(command, waits=waits)
             queue_id = header.queue_id
             if queue_id < 0:
                 queue_id = randrange(target.write_queue_count)
             messages = self._batch_messages(connection, command, header, queue_id)
-            started = self._monotonic()
+            started = answers.monotonic()
             try:
                 stored = self._store.put_batch(messages)
             except Exception as error:  # noqa: BLE001 - mapped, or raised again
-                self._put_failed(error)
+                raise answers.refusal(error) from None
         except Refused as refusal:
             refusal.ext = self.reply_ext
             raise
-        took = self._monotonic() - started
-        if took > _SLOW_SECONDS:
-            self._slow_put(took)
+        answers.put_took(answers.monotonic() - started)
         target.tally.count += len(stored)
         target.tally.size_bytes += sum(one.size_bytes for one in stored)
-        reply = command.reply(
-            self._stored_code if waits else 0, ext=self._batch_ext(queue_id, stored)
-        )
+        code = answers.stored_code if waits else 0
+        reply = command.reply(code, ext=self._batch_ext(queue_id, stored))
         if is_held:
-            self._hold_batch(connection, reply, stored[-1].end_offset)
+            answers.hold_batch(connection, reply, stored[-1].end_offset)
             return None
         return reply
 
@@ -357,74 +370,13 @@ class SendProcessor:
         if not self._is_writable and self._targets.is_ordered(topic):
             raise Refused(ResponseCode.NO_PERMISSION, "the broker sending message is forbidden")
 
-    def _check_overload(self) -> None:
-        if text := self._flow.overload(self._store.watermarks.flushed.waiting):
-            raise Refused(ResponseCode.SYSTEM_BUSY, text)
-
-    def _put_failed(self, error: Exception) -> NoReturn:
-        self._stats.put_failed_count += 1
-        refusal = refusal_of(error, self._body_bytes_max)
-        if refusal is None:
-            raise error
-        raise refusal from error
-
-    def _timed_replies(self, message: NewMessage, deliver_ms: int) -> SendReplies:
-        handle = self._timed.handle(message, deliver_ms)
-        if handle is None:
-            return self._replies
-        return SendReplies(self._store_host, {**self.reply_ext, "recallHandle": handle})
-
-    def _hold(
-        self,
-        connection: Connection,
-        command: Command,
-        code: int,
-        queue_id: int,
-        stored: Stored,
-        replies: SendReplies,
-    ) -> None:
-        """Answer when the disk has the record, or with FLUSH_DISK_TIMEOUT when that takes too long."""
-
-        def flushed(is_in_time: bool) -> None:
-            connection.send_frame(
-                replies.frame(
-                    code if is_in_time else ResponseCode.FLUSH_DISK_TIMEOUT,
-                    command.opaque,
-                    command.encoding,
-                    stored.physical_offset,
-                    queue_id,
-                    stored.queue_offset,
-                )
-            )
-
-        self._when_flushed(stored.end_offset, flushed)
-
-    def _hold_batch(self, connection: Connection, reply: Command, end_offset: int) -> None:
-        def flushed(is_in_time: bool) -> None:
-            if not is_in_time:
-                reply.code = int(ResponseCode.FLUSH_DISK_TIMEOUT)
-            connection.send(reply)
-
-        self._when_flushed(end_offset, flushed)
-
-    def _when_flushed(self, end_offset: int, flushed: Callable[[bool], None]) -> None:
-        self._store.watermarks.flushed.when(
-            end_offset, flushed, self._monotonic() + self._flush_seconds_max
-        )
-
-    def _slow_put(self, seconds: float) -> None:
-        milliseconds = seconds * 1000
-        self._stats.slow_put(milliseconds)
-        self._flow.append_took(milliseconds)
+    @property
+    def reply_ext(self) -> dict[str, str]:
+        """What every answer to a send carries."""
+        return self._answers.ext
 
     def _apply(self, config: BrokerConfig) -> None:
-        self._is_sync_flush = config.store.flush.is_sync
-        self._flush_seconds_max = config.store.flush.sync_timeout_ms / 1000
         self._body_bytes_max = config.store.log.message_bytes_max
-        # Without replication there is no slave whose copy a SYNC_MASTER could wait for.
-        self._stored_code = (
-            int(ResponseCode.SLAVE_NOT_AVAILABLE) if config.identity.role == SYNC_MASTER else 0
-        )
         self._is_slave = config.identity.is_slave
         self._rejects_transactions = config.transactions.is_rejected
         self._ip = config.identity.ip1
@@ -433,12 +385,6 @@ class SendProcessor:
         self._is_gated = (
             self._is_slave or not self._is_writable or self._clock.wall_ms() < self._accept_from_ms
         )
-        # What every answer to a send carries.
-        self.reply_ext = {
-            "MSG_REGION": config.identity.region_id,
-            "TRACE_ON": "true" if config.topics.trace_on else "false",
-        }
-        self._replies = SendReplies(self._store_host, self.reply_ext)
 
 
 def _transaction_refusal() -> Refused:

@@ -71,6 +71,10 @@ class SendTargets:
             return target
         return self._look_up(topic, header)
 
+    def tally(self, topic: str) -> Tally:
+        """What counts the messages of a topic."""
+        return self._stats.topic_put(topic)
+
     def is_ordered(self, topic: str) -> bool:
         config = self._topics.get(topic)
         return config is not None and config.order

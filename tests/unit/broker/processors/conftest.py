@@ -212,6 +212,7 @@ class Rig:
         """What a request makes the broker send to the client at once."""
         peer = peer or self.peer
         self.dispatcher.dispatch(cast(Connection, peer), command)
+        self.dispatcher.finish()
         return cast("list[Command]", peer.take())
 
     def ask(

@@ -1,0 +1,67 @@
+"""A loop that worked looks for more without sleeping, for as long as it was told and no longer."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from cometmq.remoting import busy_poll
+from cometmq.remoting.busy_poll import BusyPoll
+
+
+class Turns:
+    """A clock that goes on by ten microseconds whenever it is asked, and counts that."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self) -> float:
+        self.asked += 1
+        return self.asked * 10e-6
+
+
+@pytest.fixture
+def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
+    turns = Turns()
+    monkeypatch.setattr(busy_poll, "monotonic", turns)
+    return turns
+
+
+async def settle() -> None:
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+
+def test_it_stays_awake_for_the_time_it_was_told(turns: Turns) -> None:
+    async def run() -> None:
+        BusyPoll(50).worked()
+        await settle()
+        assert turns.asked == 6
+        await settle()
+        assert turns.asked == 6
+
+    asyncio.run(run())
+
+
+def test_more_work_makes_it_longer_but_is_looked_for_once_a_turn(turns: Turns) -> None:
+    async def run() -> None:
+        poll = BusyPoll(50)
+        poll.worked()
+        poll.worked()
+        await settle()
+        assert turns.asked == 7
+        poll.worked()
+        await settle()
+        assert turns.asked == 13
+
+    asyncio.run(run())
+
+
+def test_zero_means_never(turns: Turns) -> None:
+    async def run() -> None:
+        BusyPoll(0).worked()
+        await settle()
+        assert turns.asked == 0
+
+    asyncio.run(run())
