@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from cometmq.client.aio.send_hooks import SendContext
 from cometmq.client.core.send_retry import RETRIED_CODES
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import Command
+from cometmq.protocol.frame import decode_bytes, encode_bytes
 from cometmq.protocol.reply_errors import SystemBusy
 from cometmq.store.commit_log import CommitLog
 from cometmq.testing import Cluster, cluster
@@ -76,6 +78,30 @@ async def served(client: RawClient) -> Command | None:
     return reply if reply.code == OK else None
 
 
+def send_request(number: int) -> Command:
+    ext = {
+        "a": "PG",
+        "b": TOPIC,
+        "c": "TBW102",
+        "d": "4",
+        "e": "0",
+        "f": "0",
+        "h": "0",
+        "g": "1",
+        "i": "",
+        "j": "0",
+    }
+    return Command(310, ext, b"x", opaque=number)
+
+
+def read_command(connection: socket.socket) -> Command:
+    """The next one that a blocking socket gets."""
+    connection.settimeout(10)
+    stream = connection.makefile("rb", buffering=0)
+    prefix = stream.read(4)
+    return decode_bytes(prefix + stream.read(int.from_bytes(prefix, "big")))
+
+
 def test_sends_behind_a_slow_append_are_refused() -> None:
     async def main() -> None:
         settings = {"osPageCacheBusyTimeOutMills": "100"}
@@ -85,21 +111,29 @@ def test_sends_behind_a_slow_append_are_refused() -> None:
         ):
             assert (await client.send(TOPIC, b"first")).code == OK
             store: Any = servers.servers.broker.store
-            put = store.put
+            put_each = store.put_each
+            host, _, port = servers.broker_address.rpartition(":")
+            behind = socket.create_connection((host, int(port)))
 
-            def slow_put(message: Any) -> Any:
-                store.put = put
+            def slow_put(messages: Any) -> Any:
+                store.put_each = put_each
+                # They arrive while the broker does nothing but append.
+                behind.sendall(b"".join(encode_bytes(send_request(n)) for n in range(4)))
                 time.sleep(0.15)
-                return put(message)
+                return put_each(messages)
 
-            store.put = slow_put
-            slow, *behind = await asyncio.gather(*(client.send(TOPIC, b"x") for _ in range(5)))
-            assert slow.code == OK, "it was stored"
-            for reply in behind:
-                assert reply.code == BUSY
-                assert (reply.remark or "").startswith(
-                    "[PCBUSY_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: 1"
-                )
+            with behind:
+                # The broker has to know the connection before: what is not yet accepted does not stand behind anything.
+                behind.sendall(encode_bytes(Command(9999)))
+                await asyncio.to_thread(read_command, behind)
+                store.put_each = slow_put
+                assert (await client.send(TOPIC, b"x")).code == OK, "it was stored"
+                for _ in range(4):
+                    reply = await asyncio.to_thread(read_command, behind)
+                    assert reply.code == BUSY
+                    assert (reply.remark or "").startswith(
+                        "[PCBUSY_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: 1"
+                    )
             await eventually(lambda: served(client), "calm again")
             assert await _count(client) == 3, "what is refused is not stored"
 

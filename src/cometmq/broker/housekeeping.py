@@ -121,7 +121,10 @@ class Housekeeping:
         now = self._clock.monotonic()
         flushed = self._store.watermarks.flushed
         lag_ms = max(now - self._lag_due, 0.0) * 1000
-        self._flow.measured(lag_ms, flushed.waiting, self._store.flush_behind_bytes)
+        # Behind what has arrived by now: it waited for as long, and is judged by what held it up.
+        asyncio.get_running_loop().call_soon(
+            self._flow.measured, lag_ms, flushed.waiting, self._store.flush_behind_bytes
+        )
         if flushed.waiting:
             flushed.expire(now)
         self._schedule_lag()
