@@ -240,6 +240,24 @@ def test_batch_queues_are_refused_with_advice(store: MessageStore, root: Path) -
         read(root, topic="inner")
 
 
+def test_log_files_may_lie_in_directories_of_their_own(store: MessageStore, root: Path) -> None:
+    fill(store, "orders", 300)
+    store.flush()
+    copy = root.parent / "copy"
+    shutil.copytree(root, copy)
+    files = sorted((copy / "commitlog").iterdir())
+    assert len(files) > 2
+    for number, path in enumerate(files):
+        target = root.parent / f"disk{number % 2}"
+        target.mkdir(exist_ok=True)
+        path.rename(target / path.name)
+    (copy / "commitlog").rmdir()
+    paths = f"{root.parent}/disk0, {root.parent}/disk1/"
+    assert len(read(copy, topic="orders", commitLogPath=paths)) == 300
+    with pytest.raises(NoStore, match="commitlog"):
+        read(copy, topic="orders")
+
+
 def test_an_empty_queue_gives_no_rows(store: MessageStore, root: Path) -> None:
     fill(store, "orders", 3)
     store.flush()
@@ -410,6 +428,26 @@ def test_a_stream_takes_no_more_than_its_limits(store: MessageStore, root: Path)
     )
     size = read(root, topic="orders", columns="storedSize")[0]["storedSize"]
     assert rows == 1000 // size
+
+
+def test_a_stream_waits_for_a_number_of_rows_but_not_for_ever(
+    store: MessageStore, root: Path, clock: FakeClock
+) -> None:
+    fill(store, "orders", 10)
+    store.flush()
+    options = read_log_options(
+        {"path": str(root), "topic": "orders", "minRowsPerTrigger": "5", "maxTriggerDelay": "60s"}
+    )
+    planner = LogPlanner(options, clock=clock.monotonic)
+    at = planner.initial()
+    fill(store, "orders", 2, start=10)
+    store.flush()
+    assert planner.next(at, is_limited=True) == at
+    clock.advance(61)
+    assert total(planner.next(at, is_limited=True)) == 12
+    fill(store, "orders", 5, start=12)
+    store.flush()
+    assert total(planner.next(at, is_limited=True)) == 17
 
 
 def test_a_stream_sees_new_messages_queues_and_topics(store: MessageStore, root: Path) -> None:
