@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.archives import unpack
 
 from cometmq.base.ports import Clock
 from cometmq.base.system import SystemClock, SystemFiles
@@ -37,7 +38,7 @@ def golden(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     with tarfile.open(source / "store.tar.xz") as archive:
         # The wheel of the timer is 38 MB of zeros that nothing here reads.
         members = [member for member in archive if not member.name.endswith("timerwheel")]
-        archive.extractall(directory, members=members, filter="data")
+        unpack(archive, directory, members)
     shutil.copy(source / "expected.jsonl", directory)
     return directory
 

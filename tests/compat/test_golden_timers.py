@@ -7,6 +7,8 @@ import struct
 import tarfile
 from pathlib import Path
 
+from tests.archives import unpack
+
 from cometmq.base.system import SystemFiles
 from cometmq.broker.config import load_broker_config
 from cometmq.broker.live_config import LiveConfig
@@ -29,7 +31,7 @@ DELIVERED = [3, 2]
 def test_the_one_that_waits_comes_once_and_at_its_time(tmp_path: Path) -> None:
     with tarfile.open(ARCHIVE) as archive:
         members = [member for member in archive if not member.name.endswith("timerwheel")]
-        archive.extractall(tmp_path, members=members, filter="data")
+        unpack(archive, tmp_path, members)
     settings = {
         "brokerName": "golden",
         "storePathRootDir": str(tmp_path / "store"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import tarfile
 from pathlib import Path
 
+from tests.archives import unpack
+
 from cometmq.base.system import SystemClock, SystemFiles
 from cometmq.model.address import pack_host
 from cometmq.model.java_hash import java_hash
@@ -58,5 +60,5 @@ def unpack_golden(version: str, directory: Path) -> Path:
         # Early releases of Python 3.11 do not know filters, later versions insist on one.
         if hasattr(tarfile, "data_filter"):
             archive.extraction_filter = tarfile.data_filter
-        archive.extractall(directory, members=members)
+        unpack(archive, directory, members)
     return directory / "store"
