@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST_FLAGS ?=
 
-.PHONY: help setup demo test check format interop chaos mqadmin compatibility bench lock clean
+.PHONY: help setup demo test check format interop chaos spark mqadmin compatibility bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -46,6 +46,9 @@ interop: setup ## software that is not ours with our servers, our client with th
 chaos: setup ## two minutes of killing servers and consumers under load (`make test` has ten seconds of it)
 	COMETMQ_CHAOS_SECONDS=120 $(BIN)/python -m pytest -q -s -p no:cacheprovider \
 	  tests/integration/client/test_chaos.py $(PYTEST_FLAGS)
+
+spark: setup ## the long tests of the Spark part: executors of their own, kills, RocketMQ's broker (needs Java 17, Maven)
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/spark/long $(PYTEST_FLAGS)
 
 mqadmin: setup ## compare what RocketMQ's mqadmin prints for our cluster and for its own
 	$(BIN)/python -m pytest -q -p no:cacheprovider tests/interop/test_mqadmin.py $(PYTEST_FLAGS)
