@@ -118,8 +118,10 @@ class LogFlusher(_Worker):
         return True
 
     def _pause(self) -> float:
-        # Somebody may have come to wait while the last sync was under way.
-        if self._watermarks.flushed.waiting:
+        # Somebody may have come to wait while the last sync was under way. Those that wait for what is synced by now
+        # are only not released yet: the owner thread will do that, and needs the interpreter for it.
+        marks = self._watermarks
+        if marks.flushed.waiting and marks.appended.value > marks.flushed.value:
             return 0
         return self._config.log_interval_ms / 1000
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from cometmq.base.errors import DiskFull
 from cometmq.base.ports import File
 from cometmq.base.system import SystemFiles
-from cometmq.store.config import SYNC_FLUSH
+from cometmq.store.commit_log import CommitLog
+from cometmq.store.config import SYNC_FLUSH, FlushConfig
+from cometmq.store.flush import LogFlusher
 from cometmq.store.next_file import NextFile
 from cometmq.store.put import NewMessage
+from cometmq.store.watermarks import Watermarks
 from cometmq.testing.fake_clock import FakeClock
 from cometmq.testing.faulty_files import FaultyFiles
 
@@ -44,6 +48,40 @@ def test_one_sync_releases_everything_appended_before_it(lab: Lab, message: Make
     store.flush()
     assert answers == [True] * 5
     assert store.flush_behind_bytes == store.dispatch_behind_bytes == 0
+
+
+def test_the_flusher_sleeps_while_those_it_served_are_not_released_yet() -> None:
+    synced = threading.Event()
+
+    class Log:
+        def sync_range(self, start: int, end: int) -> None:
+            synced.set()
+
+    class CountingClock(FakeClock):
+        asked = 0
+
+        def monotonic(self) -> float:
+            self.asked += 1
+            return super().monotonic()
+
+    clock = CountingClock()
+    to_release: list[Callable[[], None]] = []
+    marks = Watermarks(to_release.append)
+    flusher = LogFlusher(
+        cast(CommitLog, Log()), marks, FlushConfig(disk_type=SYNC_FLUSH), clock, pytest.fail
+    )
+    marks.flushed.on_wait(flusher.wake)
+    flusher.start()
+    try:
+        marks.appended.advance(100)
+        marks.flushed.when(100, lambda _: None)
+        assert synced.wait(10)
+        asked = clock.asked
+        time.sleep(0.1)
+        assert clock.asked - asked < 10
+    finally:
+        flusher.stop()
+    assert len(to_release) == 1
 
 
 def test_what_is_appended_during_a_sync_is_not_promised_by_it(
