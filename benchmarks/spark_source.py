@@ -225,28 +225,27 @@ def _cpu_seconds() -> dict[str, float]:
     """Of the processes below this one, by what they are."""
     tick = os.sysconf("SC_CLK_TCK")
     kinds = {b"pyspark.daemon": "Python workers", b"org.apache.spark": "JVM", b"broker": "broker"}
-    parents: dict[int, int] = {}
-    found: dict[int, tuple[str, float]] = {}
+    totals: dict[str, float] = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal():
             continue
         with contextlib.suppress(OSError):
             command = (entry / "cmdline").read_bytes()
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            parents[int(entry.name)] = int(fields[1])
             seconds = (int(fields[11]) + int(fields[12])) / tick
             for mark, kind in kinds.items():
-                if mark in command:
-                    found[int(entry.name)] = (kind, seconds)
+                if mark in command and _is_below(int(entry.name)):
+                    totals[kind] = totals.get(kind, 0.0) + seconds
                     break
-    totals: dict[str, float] = {}
-    for process, (kind, seconds) in found.items():
-        above = process
-        while above > 1 and above != os.getpid():
-            above = parents.get(above, 0)
-        if above == os.getpid():
-            totals[kind] = totals.get(kind, 0.0) + seconds
     return totals
+
+
+def _is_below(process: int) -> bool:
+    """Whether a process descends from this one. Raises OSError when it is gone."""
+    while process > 1 and process != os.getpid():
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        process = int(fields[1])
+    return process == os.getpid()
 
 
 class _Memory(threading.Thread):
@@ -264,7 +263,8 @@ class _Memory(threading.Thread):
                 if not entry.name.isdecimal():
                     continue
                 with contextlib.suppress(OSError):
-                    if b"pyspark.daemon" in (entry / "cmdline").read_bytes():
+                    is_worker = b"pyspark.daemon" in (entry / "cmdline").read_bytes()
+                    if is_worker and _is_below(int(entry.name)):
                         resident = int((entry / "statm").read_text().split()[1]) * page
                         self._largest = max(self._largest, resident)
             time.sleep(0.1)
