@@ -16,7 +16,7 @@ from cometmq.model.flags import TRANSACTION_MASK
 from cometmq.model.names import SCHEDULE_TOPIC, stored_topic_fault
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue import ENTRY, ConsumeQueue
-from cometmq.store.consume_queues import ConsumeQueues, Written
+from cometmq.store.consume_queues import ROUND_PART, ConsumeQueues, Written
 from cometmq.store.delay_levels import DelayLevels
 from cometmq.store.dispatch import has_queue_entry, is_indexed
 from cometmq.store.encode import (
@@ -150,7 +150,8 @@ class Appender:
         if not log.has_room(total_bytes):
             return None
         if queues.is_write_due:
-            self.write_part()
+            # As much as these messages would have written one by one, or what waits would grow without a bound.
+            self.write_part(ROUND_PART * len(messages))
         if index is not None:
             index.reserve(key_count)
         timestamp = self._now()

@@ -546,3 +546,16 @@ def test_a_closed_store_refuses_each_of_several_messages(lab: Lab, message: Make
     store = lab.open()
     store.close()
     assert {type(one) for one in store.put_each([message("a"), message("b")])} == {StoreClosed}
+
+
+def test_groups_write_their_share_of_what_waits(
+    lab: Lab, message: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else entries pile up in memory when every message of a group belongs to another queue."""
+    monkeypatch.setattr("cometmq.store.consume_queues.WAITING_MIN", 8)
+    monkeypatch.setattr("cometmq.store.consume_queues.WAITING_PER_QUEUE", 1)
+    lab.change(log={"file_bytes": 1 << 20}, index={"enabled": False})
+    store = lab.open()
+    for _ in range(20):
+        store.put_each([message(b"", topic=f"T{number}") for number in range(200)])
+    assert store._queues.waiting_count <= 2 * 200
