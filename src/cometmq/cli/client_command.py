@@ -45,8 +45,10 @@ def topic_option(command: Command) -> Command:
 def exit_codes(program: str, *, when_interrupted: int = INTERRUPTED) -> Iterator[None]:
     """Turn errors into one line on standard error and an exit code; SIGTERM ends the work like Ctrl-C."""
     # The library tells of lost brokers and retries; here only what ends the command is of interest.
-    logging.getLogger("cometmq").setLevel(logging.ERROR)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    logger = logging.getLogger("cometmq")
+    level_before = logger.level
+    logger.setLevel(logging.ERROR)
+    handler_before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     except UsageError as error:
@@ -55,6 +57,9 @@ def exit_codes(program: str, *, when_interrupted: int = INTERRUPTED) -> Iterator
         _end(program, error, FAILED)
     except KeyboardInterrupt:
         raise SystemExit(when_interrupted) from None
+    finally:
+        logger.setLevel(level_before)
+        signal.signal(signal.SIGTERM, handler_before)
 
 
 class Progress:
