@@ -29,7 +29,7 @@ REPOSITORY = HERE.parent.parent
 
 # Generous: Java on a busy machine takes ten times as long as on a quiet one. Only a failing run waits this long.
 READY_SECONDS_MAX = 90
-STOP_SECONDS_MAX = 30
+STOP_SECONDS_MAX = 90
 POLL_SECONDS = 0.05
 
 # Below the range that the system hands out to outgoing connections. Otherwise a client may sit on the broker's port
