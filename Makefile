@@ -24,7 +24,7 @@ $(READY): pyproject.toml requirements-dev.lock tools/check_machine.sh
 demo: setup ## start a cluster, send, consume, show what happened (ends by itself)
 	@$(BIN)/cometmq demo
 
-test: setup ## all tests that need nothing but this package
+test: setup ## all tests that need nothing but this package (and Java 17 for those of Spark)
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup $(PYTEST_FLAGS)
 
 check: setup ## format, lint, types, import layers
@@ -56,7 +56,7 @@ mqadmin: setup ## compare what RocketMQ's mqadmin prints for our cluster and for
 compatibility: setup ## write docs/compatibility.md from what `make interop` found last
 	$(BIN)/python tools/compatibility.py
 
-bench: setup ## what a message costs, step by step
+bench: setup ## every benchmark, then our broker beside RocketMQ's (needs a JDK 17, Maven, a C compiler; half an hour)
 	$(BIN)/python benchmarks/run.py
 
 lock: ## renew requirements-dev.lock (needs uv)

@@ -17,10 +17,24 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
 
+def _java_fault() -> str | None:
+    """Why Spark cannot run here."""
+    from cometmq.spark.pipeline.session import JavaMissing, check_java
+
+    try:
+        check_java(os.environ)
+    except JavaMissing as missing:
+        return str(missing)
+    return None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
+    fault = _java_fault()
     for item in items:
         if here in item.path.parents:
+            if fault is not None:
+                item.add_marker(pytest.mark.skip(reason=fault))
             item.add_marker(pytest.mark.xdist_group("spark"))
 
 

@@ -77,6 +77,7 @@ def test_the_flusher_sleeps_while_those_it_served_are_not_released_yet() -> None
         marks.flushed.when(100, lambda _: None)
         assert synced.wait(10)
         asked = clock.asked
+        # Long enough for a thread that spins to give itself away: it asks thousands of times.
         time.sleep(0.1)
         assert clock.asked - asked < 10
     finally:
