@@ -12,17 +12,12 @@ from cometmq.model.names import stored_topic_fault
 from cometmq.model.subscription import build_subscription
 from cometmq.spark.errors import BadOption
 from cometmq.spark.offsets import Positions, parse_positions, parse_time
-from cometmq.spark.options import OptionReader
+from cometmq.spark.options import TRIGGER_LIMITS, OptionReader, refuse_in_batch, refuse_in_stream
 from cometmq.spark.schema import LOG_COLUMNS, chosen_columns
 
 DEFAULT_BROKER_NAME: Final = "log"
 
-STREAM_ONLY: Final = (
-    "maxRowsPerTrigger",
-    "maxBytesPerTrigger",
-    "minRowsPerTrigger",
-    "maxTriggerDelay",
-)
+STREAM_ONLY: Final = TRIGGER_LIMITS
 BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "scan")
 
 BY_QUEUE: Final = "queues"
@@ -68,15 +63,11 @@ class LogOptions:
 
     def check_for_batch(self) -> None:
         """Raises BadOption."""
-        self._refuse(STREAM_ONLY, "spark.readStream, not for spark.read")
+        refuse_in_batch(self.given, STREAM_ONLY)
 
     def check_for_stream(self) -> None:
         """Raises BadOption."""
-        self._refuse(BATCH_ONLY, "spark.read, not for spark.readStream")
-
-    def _refuse(self, names: tuple[str, ...], belongs_to: str) -> None:
-        if wrong := [name for name in names if name.lower() in self.given]:
-            raise BadOption(f"option {', '.join(wrong)}: is for {belongs_to}; leave it out")
+        refuse_in_stream(self.given, BATCH_ONLY)
 
 
 def read_log_options(values: Mapping[str, str]) -> LogOptions:

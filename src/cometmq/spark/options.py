@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -121,6 +121,30 @@ class OptionReader:
             f"unknown option{'s' if len(texts) > 1 else ''} {', '.join(texts)}; "
             f"there are {', '.join(sorted(self._known.values(), key=str.lower))}"
         )
+
+
+TRIGGER_LIMITS: Final = (
+    "maxRowsPerTrigger",
+    "maxBytesPerTrigger",
+    "minRowsPerTrigger",
+    "maxTriggerDelay",
+)
+"""How much a batch of a stream takes; every source has these."""
+
+
+def refuse_in_batch(given: Container[str], stream_only: Iterable[str]) -> None:
+    """Raises BadOption when options of streams were given (by their lower-case names) to a batch read."""
+    _refuse(given, stream_only, "spark.readStream, not for spark.read")
+
+
+def refuse_in_stream(given: Container[str], batch_only: Iterable[str]) -> None:
+    """The other way round."""
+    _refuse(given, batch_only, "spark.read, not for spark.readStream")
+
+
+def _refuse(given: Container[str], names: Iterable[str], belongs_to: str) -> None:
+    if wrong := [name for name in names if name.lower() in given]:
+        raise BadOption(f"option {', '.join(wrong)}: is for {belongs_to}; leave it out")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

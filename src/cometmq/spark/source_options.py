@@ -13,19 +13,20 @@ from cometmq.model.sql92.selector import Selector
 from cometmq.model.subscription import SQL92, TAG, build_subscription
 from cometmq.spark.errors import BadOption
 from cometmq.spark.offsets import Positions, Word, parse_positions, parse_time
-from cometmq.spark.options import ConnectionOptions, OptionReader, read_connection
+from cometmq.spark.options import (
+    TRIGGER_LIMITS,
+    ConnectionOptions,
+    OptionReader,
+    read_connection,
+    refuse_in_batch,
+    refuse_in_stream,
+)
 from cometmq.spark.schema import chosen_columns
 
 DEFAULT_GROUP: Final = "CometMQ-Spark"
 """Pulls need a group. Nothing is ever committed to this one."""
 
-STREAM_ONLY: Final = (
-    "commitOffsets",
-    "maxRowsPerTrigger",
-    "maxBytesPerTrigger",
-    "minRowsPerTrigger",
-    "maxTriggerDelay",
-)
+STREAM_ONLY: Final = ("commitOffsets", *TRIGGER_LIMITS)
 BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp")
 
 
@@ -71,15 +72,11 @@ class SourceOptions:
 
     def check_for_batch(self) -> None:
         """Raises BadOption."""
-        self._refuse(STREAM_ONLY, "spark.readStream, not for spark.read")
+        refuse_in_batch(self.given, STREAM_ONLY)
 
     def check_for_stream(self) -> None:
         """Raises BadOption."""
-        self._refuse(BATCH_ONLY, "spark.read, not for spark.readStream")
-
-    def _refuse(self, names: tuple[str, ...], belongs_to: str) -> None:
-        if wrong := [name for name in names if name.lower() in self.given]:
-            raise BadOption(f"option {', '.join(wrong)}: is for {belongs_to}; leave it out")
+        refuse_in_stream(self.given, BATCH_ONLY)
 
 
 def read_source_options(values: Mapping[str, str]) -> SourceOptions:
