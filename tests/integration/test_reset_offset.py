@@ -12,6 +12,8 @@ from .raw_client import eventually
 from .test_pop import GROUP, TOPIC, Popper
 
 QUEUE_COUNT = 4
+FLUSHED_SOON = {"flushCommitLogThoroughInterval": "100"}
+"""A pop's position counts when the log is flushed up to it; few bytes wait ten seconds for that otherwise."""
 
 
 async def join(client: Popper) -> None:
@@ -62,7 +64,10 @@ def test_whoever_takes_a_queue_next_finds_the_new_position() -> None:
 
 def test_a_group_that_pops_goes_back() -> None:
     async def main() -> None:
-        async with cluster() as servers, Popper(servers.broker_address) as client:
+        async with (
+            cluster(settings=FLUSHED_SOON) as servers,
+            Popper(servers.broker_address) as client,
+        ):
             for number in range(10):
                 await client.send(TOPIC, b"%d" % number)
             for record, handle in await client.take():

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import random
+import re
 import subprocess
 import sys
 import time
@@ -24,6 +25,8 @@ CLOSE_SECONDS_MAX = 40.0
 POLL_SECONDS = 0.1
 LOCK_MAX_LIVE = "rocketmq.broker.rebalance.lockMaxLiveTime"
 LOCK_MILLIS = 5000
+CONSUME_STATS = 208
+OFFSETS = re.compile(rb'"brokerOffset":(\d+),"consumerOffset":(\d+)')
 
 
 class ConsumerProcess:
@@ -126,6 +129,14 @@ class ChaosCluster:
         await until_true(lambda: all(each.is_known() for each in self._brokers), seconds_max)
         await until_true(self._is_shared, seconds_max)
 
+    async def caught_up(self, seconds_max: float) -> None:
+        """The brokers know that everything is consumed: whoever takes a queue from now on begins at its end.
+
+        That everything was delivered is not enough. Who takes over from a killed consumer reads again what that one
+        had not committed, and an orderly one waits for the dead one's lock first.
+        """
+        await until_true(self._is_all_committed, seconds_max)
+
     async def replace_consumer(self, consumer: ConsumerProcess) -> None:
         self.consumers.remove(consumer)
         await asyncio.to_thread(consumer.close)
@@ -166,6 +177,18 @@ class ChaosCluster:
             held = [queue for share in shares for queue in share]
             if not all(shares) or len(held) != len(set(held)) or len(held) != QUEUES * 2:
                 return False
+        return True
+
+    def _is_all_committed(self) -> bool:
+        for topic in self._kinds:
+            for broker in self._brokers:
+                fields = {"consumerGroup": f"group-{topic}", "topic": topic}
+                code, body = ask(broker.port, CONSUME_STATS, fields)
+                assert code == 0, f"broker answered {code} to the stats of {topic}"
+                queues = OFFSETS.findall(body)
+                assert len(queues) == QUEUES, body
+                if any(end != consumed for end, consumed in queues):
+                    return False
         return True
 
 

@@ -96,6 +96,7 @@ def test_killed_servers_and_consumers_lose_nothing_and_keep_the_order(
             await load.stop()
             await _consumed(cluster, load)
             await cluster.settled(SETTLED_SECONDS_MAX)
+            await cluster.caught_up(SETTLED_SECONDS_MAX)
             _tell(cluster, load)
             # From here on nothing is killed: one consumer after the other is replaced, as a service is rolled out.
             rolling_from = time.monotonic_ns()
