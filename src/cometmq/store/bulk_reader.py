@@ -17,8 +17,9 @@ import msgspec
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue import ENTRY, ENTRY_BYTES
 from cometmq.store.consume_queues import ConsumeQueues
+from cometmq.store.extended_queues import ExtendedConsumeQueues, TagFilter, UnitFilter
 from cometmq.store.get import GetResult, GetStatus
-from cometmq.store.reader import TAG_HASH_MIN, RecordFilter, TagFilter, found_null, outside
+from cometmq.store.reader import RecordFilter, found_null, judged_code_min, outside
 
 # An entry is five words of four bytes: two of the offset, the size, two of the tag's hash.
 _ENTRY_WORDS: Final = 5
@@ -43,6 +44,8 @@ class BulkReader:
     def __init__(self, log: CommitLog, queues: ConsumeQueues) -> None:
         self._log = log
         self._queues = queues
+        self._extended = queues if isinstance(queues, ExtendedConsumeQueues) else None
+        self._code_min = judged_code_min(self._extended)
 
     def get(
         self,
@@ -53,6 +56,7 @@ class BulkReader:
         limits: BulkLimits,
         tags: TagFilter | None,
         record: RecordFilter | None,
+        unit: UnitFilter | None = None,
     ) -> BulkResult:
         queue = self._queues.get(topic, queue_id)
         if queue is None:
@@ -67,6 +71,8 @@ class BulkReader:
         data = queue.read(offset, min(scan_count, end_offset - offset), open_files)
         if not data:
             return _without_records(found_null(self._queues, queue, offset, min_offset))
+        if self._extended is not None:
+            tags = self._extended.entry_filter(queue, tags, unit)
         result = self._adjacent(data, limits.max_bytes) if is_plain else None
         if result is None:
             result = self._collect(data, limits, tags, record)
@@ -109,6 +115,7 @@ class BulkReader:
         view = log.view
         log_start = log.start
         log_end = log.end
+        code_min = self._code_min
         parts: list[memoryview] = []
         sizes = array("i")
         status = GetStatus.NO_MATCHED_MESSAGE
@@ -121,8 +128,7 @@ class BulkReader:
             examined += 1
             if physical_offset < skip_below:
                 continue
-            # A code below all hashes is an address in RocketMQ's extended queue; the reader will look at the tag.
-            if tags is not None and tags_code >= TAG_HASH_MIN and not tags(tags_code):
+            if tags is not None and tags_code >= code_min and not tags(tags_code):
                 continue
             if physical_offset < log_start or physical_offset + size_bytes > log_end:
                 if not sizes:

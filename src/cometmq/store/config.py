@@ -52,6 +52,17 @@ class ConsumeQueueConfig:
     message_delay_level: str = setting(
         "messageDelayLevel", "Delays by level, from level 1 on.", default=DELAY_LEVELS
     )
+    extended: bool = setting(
+        "enableConsumeQueueExt",
+        "Keep the extended consume queue: tag hash, store time and filter bits beside each entry.",
+        default=False,
+    )
+    extended_file_bytes: int = setting(
+        "mappedFileSizeConsumeQueueExt",
+        "Size of one file of the extended consume queue.",
+        default=48 * MIB,
+        low=64,
+    )
 
     @property
     def entry_bytes(self) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
 from cometmq.base.errors import CorruptFile
@@ -216,13 +216,13 @@ class ConsumeQueues:
             OSError: not everything is on disk, and it cannot be known what is.
         """
         promise = self.written
-        # From here on a write marks its file again, so that one that comes too late for this round is in the next.
-        self._epoch += 1
         self._unsynced_bytes = 0
         paths = {self._dirty.popleft() for _ in range(len(self._dirty))}
         directories = {
             self._changed_directories.popleft() for _ in range(len(self._changed_directories))
         }
+        # From here on a write marks its file again, so that one that comes too late for this round is in the next.
+        self._epoch += 1
         has_deleted, self._has_deleted = self._has_deleted, False
         if has_deleted or len(paths) > SYNCED_SINGLY_MAX:
             self._files.sync_partition(self.directory)
@@ -245,6 +245,10 @@ class ConsumeQueues:
                 self._files.sync_directory(directory)
             except FileNotFoundError:
                 continue
+
+    def settled(self) -> Collection[ConsumeQueue]:
+        """Recovery has found the ends of all queues. Those that cannot go on from there: deleted, to be made anew."""
+        return ()
 
     def truncate(self, queue: ConsumeQueue, offset: int, last_start: int) -> None:
         """Make ``offset`` the next entry of a queue: later ones are wiped, so that nobody ever takes them for good."""

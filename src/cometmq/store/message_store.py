@@ -30,12 +30,20 @@ from cometmq.store.delay_levels import DelayLevels
 from cometmq.store.deleted_topics import DeletedTopics
 from cometmq.store.delivered import Delivered, copied_since, delivered_since
 from cometmq.store.dispatch import Follower
+from cometmq.store.extended_queue import Unit
+from cometmq.store.extended_queues import (
+    ExtendedConsumeQueues,
+    FilterBits,
+    TagFilter,
+    UnitFilter,
+    no_bits,
+)
 from cometmq.store.flush import LogFlusher, QueueFlusher
 from cometmq.store.get import GetResult, QueryResult
 from cometmq.store.housekeeping import Housekeeping
 from cometmq.store.index_files import IndexFiles
 from cometmq.store.put import NewMessage, Stored
-from cometmq.store.reader import Reader, RecordFilter, TagFilter
+from cometmq.store.reader import Reader, RecordFilter
 from cometmq.store.recovery import Recovery, Stop
 from cometmq.store.sink_scan import SinkRows, sink_marks_since, sink_rows
 from cometmq.store.watermarks import Schedule, Watermarks
@@ -59,18 +67,20 @@ class MessageStore:
         files: Files,
         clock: Clock,
         schedule: Schedule | None = None,
+        filter_bits: FilterBits = no_bits,
     ) -> None:
         """
         Args:
             store_host: packed address of this broker, stored in every record.
             schedule: brings a callback to the owner thread; see ``watermarks``.
+            filter_bits: what the extended consume queue keeps of a message, if there is one.
         """
         self.config = config
         self.watermarks = Watermarks(schedule)
         self._files = files
         self._clock = clock
         self._log = CommitLog(config.log_path, config.log, files, clock)
-        self._queues = ConsumeQueues(config.path("consumequeue"), config.queues, files)
+        self._queues = self._make_queues(filter_bits)
         self._index: IndexFiles | None = None
         if config.index.enabled:
             self._index = IndexFiles(config.path("index"), config.index, files, clock)
@@ -78,7 +88,12 @@ class MessageStore:
         self._checkpoint = Checkpoint(config.path("checkpoint"), files)
         self._deleted = DeletedTopics(config.path("deletedTopics.json"), config.log_path, files)
         self._reader = Reader(
-            self._log, self._queues, self._index, config.read, files.memory_bytes()
+            self._log,
+            self._queues,
+            self._index,
+            config.read,
+            files.memory_bytes(),
+            self._delay_levels,
         )
         self._bulk_reader = BulkReader(self._log, self._queues)
         self._log_flusher = LogFlusher(
@@ -220,6 +235,7 @@ class MessageStore:
         tags: TagFilter | None = None,
         record: RecordFilter | None = None,
         scan_max: int = UNLIMITED,
+        unit: UnitFilter | None = None,
     ) -> GetResult:
         """Records of a queue from ``offset`` on, as many as the limits allow; see ``GetStatus`` for the rest.
 
@@ -227,9 +243,10 @@ class MessageStore:
             tags: keeps an entry by its tags code.
             record: keeps a record by its bytes; asked after ``tags``.
             scan_max: most entries to look at.
+            unit: rules an entry out by its unit, where the extended consume queue has one; asked before ``record``.
         """
         return self._reader.get(
-            topic, queue_id, offset, max_count, max_bytes, tags, record, scan_max
+            topic, queue_id, offset, max_count, max_bytes, tags, record, scan_max, unit
         )
 
     def get_bulk(
@@ -242,9 +259,12 @@ class MessageStore:
         *,
         tags: TagFilter | None = None,
         record: RecordFilter | None = None,
+        unit: UnitFilter | None = None,
     ) -> BulkResult:
         """The same for a reader of a whole range, up to its end and within its own limits, with sizes."""
-        return self._bulk_reader.get(topic, queue_id, offset, end_offset, limits, tags, record)
+        return self._bulk_reader.get(
+            topic, queue_id, offset, end_offset, limits, tags, record, unit
+        )
 
     def min_offset(self, topic: str, queue_id: int) -> int:
         """The first offset whose record is still there; 0 for an unknown queue."""
@@ -273,6 +293,10 @@ class MessageStore:
     ) -> list[tuple[int, int, int]]:
         """Queue entries as they are: physical offset, size, tags code."""
         return self._reader.entries(topic, queue_id, offset, count)
+
+    def units(self, topic: str, queue_id: int, offset: int, count: int) -> list[Unit | None]:
+        """What the extended consume queue holds beside these entries; None where it holds nothing."""
+        return self._reader.units(topic, queue_id, offset, count)
 
     def delivered_since(self, physical_offset: int) -> Iterator[Delivered]:
         """Delayed messages that were delivered by records from an offset on, which must be where one begins."""
@@ -318,6 +342,11 @@ class MessageStore:
     def last_record(self) -> int:
         """Where the last record of the log begins, by what is known: after a crash always, else since the last put."""
         return self._appender.last_record
+
+    @property
+    def last_timestamp(self) -> int:
+        """Store time of the newest message, in ms; the next one's is no earlier, whatever the clock does."""
+        return self._log_flusher.store_timestamp
 
     @property
     def flush_behind_bytes(self) -> int:
@@ -380,6 +409,27 @@ class MessageStore:
         self._queue_flusher.apply(config.flush)
         self._appender.body_bytes_max = config.log.message_bytes_max
         self.config = config
+
+    def _make_queues(self, filter_bits: FilterBits) -> ConsumeQueues:
+        config, directory = self.config, self.config.path("consumequeue")
+        if not config.queues.extended:
+            return ConsumeQueues(directory, config.queues, self._files)
+        queues = ExtendedConsumeQueues(
+            directory,
+            config.path("consumequeue_ext"),
+            config.queues,
+            self._files,
+            self._log,
+            filter_bits,
+        )
+        queues.before_rebuild = self._distrust_queues
+        return queues
+
+    def _distrust_queues(self) -> None:
+        """Should the process die while queues are made anew, the next start makes all of them."""
+        self._checkpoint.marks.dispatched_offset = 0
+        self._checkpoint.marks.logical_ms = 0
+        self._checkpoint.save(sync=True)
 
     def _recover(self) -> None:
         has_checkpoint = self._checkpoint.load()

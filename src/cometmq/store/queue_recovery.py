@@ -96,6 +96,11 @@ class QueueRecovery:
             elif item.is_suspect or bound != NO_BOUND:
                 self._queues.truncate(queue, offset, item.last_start)
             queue.next_offset = offset
+        made_anew = self._queues.settled()
+        for item in self._loaded:
+            if item.queue in made_anew:
+                item.record_end = 0
+                item.is_suspect = True
 
     def gaps(self, spans: Spans) -> list[int]:
         """Offsets of the log from which on some queue lacks entries; 0 stands for the start of the log.

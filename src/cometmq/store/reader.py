@@ -13,7 +13,10 @@ from cometmq.store.commit_log import CommitLog
 from cometmq.store.config import ReadConfig
 from cometmq.store.consume_queue import ENTRY, ENTRY_BYTES, ConsumeQueue
 from cometmq.store.consume_queues import ConsumeQueues
+from cometmq.store.delay_levels import DelayLevels
 from cometmq.store.dispatch import index_keys
+from cometmq.store.extended_queue import ADDRESS_BYTE, CODE_AT, CODE_MIN, Unit, is_address
+from cometmq.store.extended_queues import ExtendedConsumeQueues, TagFilter, UnitFilter
 from cometmq.store.get import GetResult, GetStatus, QueryResult
 from cometmq.store.index_files import IndexFiles
 
@@ -22,7 +25,6 @@ SCAN_BYTES_MIN: Final = 16_000
 
 TAG_HASH_MIN: Final = -(2**31)
 
-TagFilter = Callable[[int], bool]
 RecordFilter = Callable[[memoryview], bool]
 
 
@@ -34,9 +36,13 @@ class Reader:
         index: IndexFiles | None,
         config: ReadConfig,
         memory_bytes: int,
+        delay_levels: DelayLevels,
     ) -> None:
         self._log = log
         self._queues = queues
+        self._extended = queues if isinstance(queues, ExtendedConsumeQueues) else None
+        self._code_min = judged_code_min(self._extended)
+        self._delay_levels = delay_levels
         self._index = index
         self._memory_bytes = memory_bytes
         self.apply(config)
@@ -60,6 +66,7 @@ class Reader:
         tags: TagFilter | None,
         record: RecordFilter | None,
         scan_max: int,
+        unit: UnitFilter | None = None,
     ) -> GetResult:
         queue = self._queues.get(topic, queue_id)
         if queue is None:
@@ -81,6 +88,8 @@ class Reader:
             found = self._collect_plain(data, offset, max_count, max_bytes, min_offset, max_offset)
             if found is not None:
                 return found
+        elif self._extended is not None:
+            tags = self._extended.entry_filter(queue, tags, unit)
         return self._collect(
             data, offset, max_count, max_bytes, tags, record, min_offset, max_offset
         )
@@ -146,6 +155,7 @@ class Reader:
         log_end = log.end
         on_disk_below = log_end - self._cached_bytes
         config = self._config
+        code_min = self._code_min
         memory_bytes_max = min(config.memory_bytes_max, max_bytes)
         disk_bytes_max = min(config.disk_bytes_max, max_bytes)
         memory_count_max = min(config.memory_count_max, max_count)
@@ -167,8 +177,7 @@ class Reader:
                 elif count >= memory_count_max or total + size_bytes > memory_bytes_max:
                     break
             examined += 1
-            # A code below all hashes is an address in RocketMQ's extended queue; the client will look at the tag.
-            if tags is not None and tags_code >= TAG_HASH_MIN and not tags(tags_code):
+            if tags is not None and tags_code >= code_min and not tags(tags_code):
                 continue
             if physical_offset < log_start or physical_offset + size_bytes > log_end:
                 if not count:
@@ -214,7 +223,20 @@ class Reader:
         queue = self._queues.get(topic, queue_id)
         if queue is None or offset < 0:
             return []
-        return list(ENTRY.iter_unpack(queue.read(offset, count, self._queues.open_files)))
+        data = queue.read(offset, count, self._queues.open_files)
+        if ADDRESS_BYTE in data[CODE_AT::ENTRY_BYTES]:
+            return self._resolved(queue, data)
+        return list(ENTRY.iter_unpack(data))
+
+    def units(self, topic: str, queue_id: int, offset: int, count: int) -> list[Unit | None]:
+        queue = self._queues.get(topic, queue_id)
+        if queue is None or offset < 0:
+            return []
+        data = queue.read(offset, count, self._queues.open_files)
+        if self._extended is None:
+            return [None] * (len(data) // ENTRY_BYTES)
+        find = self._extended.units(queue).unit
+        return [find(code) if is_address(code) else None for *_, code in ENTRY.iter_unpack(data)]
 
     def store_time(self, topic: str, queue_id: int, queue_offset: int) -> int:
         queue = self._queues.get(topic, queue_id)
@@ -256,9 +278,42 @@ class Reader:
                 parts.append(found)
         return QueryResult(parts, index.last_update_ms, index.last_update_offset)
 
+    def _resolved(self, queue: ConsumeQueue, data: bytes) -> list[tuple[int, int, int]]:
+        """Entries some of which point to units, with what those hold."""
+        units = self._extended.units(queue) if self._extended is not None else None
+        entries: list[tuple[int, int, int]] = []
+        for physical_offset, size_bytes, code in ENTRY.iter_unpack(data):
+            tags_code = code
+            if is_address(code):
+                unit = units.unit(code) if units is not None else None
+                tags_code = self._code_of(queue, physical_offset) if unit is None else unit[0]
+            entries.append((physical_offset, size_bytes, tags_code))
+        return entries
+
+    def _code_of(self, queue: ConsumeQueue, physical_offset: int) -> int:
+        """What the unit of a record holds, from the record; 0 when that is gone."""
+        view = self._log.record(physical_offset)
+        if view is None:
+            return 0
+        try:
+            record = decode_record(view, check_crc=False)
+        except BadRecord:
+            return 0
+        return self._delay_levels.tags_code(
+            queue.topic, record.properties_text, record.store_timestamp
+        )
+
     def _time_of(self, queue: ConsumeQueue, queue_offset: int) -> int:
         entry = queue.entry(queue_offset, self._queues.open_files)
         return self._log.store_timestamp(entry[0]) if entry is not None else -1
+
+
+def judged_code_min(extended: ExtendedConsumeQueues | None) -> int:
+    """The lowest code of an entry that a filter is asked about.
+
+    Below all hashes are addresses of units. Without the extended queue these tell nothing; the client looks at the tag.
+    """
+    return TAG_HASH_MIN if extended is None else CODE_MIN
 
 
 def outside(offset: int, min_offset: int, max_offset: int) -> GetResult:

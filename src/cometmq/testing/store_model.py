@@ -7,12 +7,13 @@ has deleted may come back with a log file after a power loss, without its queue 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from cometmq.model.flags import SysFlag
 from cometmq.model.record import encode_record
+from cometmq.store.extended_queue import Unit
 from cometmq.store.get import GetStatus
 from cometmq.store.message_store import MessageStore
 from cometmq.store.put import NewMessage, Stored
@@ -84,6 +85,8 @@ class StoreModel:
         self.topic_ends = {topic: 0 for topic, _ in queues}
         """Messages of a topic below this offset were deleted with it; only the log still has them."""
         self._store_host = store_host
+        self.unit_of: Callable[[Kept], Unit] | None = None
+        """What the extended consume queue must hold of a message, if there is one."""
 
     def record_bytes(self, message: NewMessage) -> int:
         return len(raw_record(message, Stored(0, 0, 0, 0), self._store_host))
@@ -157,6 +160,9 @@ class StoreModel:
             (row.stored.physical_offset, len(row.raw), row.message.tags_code)
             for row in rows[first:]
         ], queue
+        if self.unit_of is not None:
+            units = store.units(*queue, first, len(rows) - first)
+            assert units == [self.unit_of(row) for row in rows[first:]], queue
 
     def check_get(
         self, store: MessageStore, queue: Queue, offset: int, tags_code: int | None

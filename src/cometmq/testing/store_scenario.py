@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
+from zlib import crc32
 
 from cometmq.model.java_hash import java_hash
 from cometmq.model.properties import KEYS as KEYS_PROPERTY
@@ -15,8 +17,10 @@ from cometmq.store.config import (
     RetentionConfig,
     StoreConfig,
 )
+from cometmq.store.extended_queue import Unit
+from cometmq.store.extended_queues import no_bits
 from cometmq.store.put import NewMessage
-from cometmq.testing.store_model import PREPARED, ROLLBACK, Queue, StoreModel
+from cometmq.testing.store_model import PREPARED, ROLLBACK, Kept, Queue, StoreModel
 from cometmq.testing.store_simulation import StoreSimulation
 
 LOG_FILE_BYTES: Final = 2048
@@ -31,7 +35,7 @@ _SYS_FLAGS = [0, 0, 8, 0, 0, PREPARED, 0, 0, ROLLBACK, 0, 0]
 _CONFIG = StoreConfig(
     root="/store",
     log=CommitLogConfig(file_bytes=LOG_FILE_BYTES, message_bytes_max=LOG_FILE_BYTES),
-    queues=ConsumeQueueConfig(file_bytes=5 * 20, open_files_max=8),
+    queues=ConsumeQueueConfig(file_bytes=5 * 20, open_files_max=8, extended_file_bytes=64),
     index=IndexConfig(slot_count=5, entry_count=8, query_count_max=1 << 20),
     retention=RetentionConfig(
         delete_when=";".join(f"{hour:02d}" for hour in range(24)), reserved_hours=72
@@ -39,9 +43,29 @@ _CONFIG = StoreConfig(
 )
 
 
-def small_store(seed: int) -> StoreSimulation:
+def small_store(seed: int, *, extended: bool = False) -> StoreSimulation:
+    """
+    Args:
+        extended: with the extended consume queue, whose files take a unit or two.
+    """
     model = StoreModel(QUEUES, KEYS, _STORE_HOST)
-    return StoreSimulation(_CONFIG, model, store_host=_STORE_HOST, seed=seed)
+    config, bits = _CONFIG, no_bits
+    if extended:
+        config = replace(_CONFIG, queues=replace(_CONFIG.queues, extended=True))
+        bits = _bits
+        model.unit_of = _unit
+    return StoreSimulation(config, model, store_host=_STORE_HOST, seed=seed, filter_bits=bits)
+
+
+def _bits(topic: str, properties: str) -> bytes:
+    """Of various lengths, none included."""
+    return crc32(properties.encode()).to_bytes(4, "big") * (len(properties) % 4)
+
+
+def _unit(row: Kept) -> Unit:
+    text = row.message.properties.decode()
+    bits = _bits(row.message.topic, text)
+    return Unit(row.message.tags_code, row.stored.store_timestamp, bits)
 
 
 def make_message(queue: Queue, variety: int, body_bytes: int) -> NewMessage:

@@ -14,6 +14,7 @@ from typing import Final
 from cometmq.base.errors import DiskFull, StoreClosed, StoreError
 from cometmq.model.record import decode_record
 from cometmq.store.config import StoreConfig
+from cometmq.store.extended_queues import FilterBits, no_bits
 from cometmq.store.message_store import MessageStore
 from cometmq.store.put import NewMessage, Stored
 from cometmq.testing.fake_clock import FakeClock
@@ -30,13 +31,20 @@ PlannedCrash = tuple[int, Moment, Outage]
 
 class StoreSimulation:
     def __init__(
-        self, config: StoreConfig, model: StoreModel, *, store_host: bytes, seed: int
+        self,
+        config: StoreConfig,
+        model: StoreModel,
+        *,
+        store_host: bytes,
+        seed: int,
+        filter_bits: FilterBits = no_bits,
     ) -> None:
         self.clock = FakeClock()
         self.files = FaultyFiles(self.clock, seed=seed)
         self.model = model
         self._config = config
         self._store_host = store_host
+        self._filter_bits = filter_bits
         self._outage = Outage.PROCESS_KILL
         self._crashes_in_recovery: list[PlannedCrash] = []
         self._in_flight: list[NewMessage] = []
@@ -159,7 +167,11 @@ class StoreSimulation:
 
     def _new_store(self) -> MessageStore:
         return MessageStore(
-            self._config, store_host=self._store_host, files=self.files, clock=self.clock
+            self._config,
+            store_host=self._store_host,
+            files=self.files,
+            clock=self.clock,
+            filter_bits=self._filter_bits,
         )
 
     def _do(self, action: Callable[[], None]) -> bool:
