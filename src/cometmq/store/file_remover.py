@@ -32,7 +32,7 @@ class FileRemover:
             self._remove(paths, 0)
             return
         self._worker = threading.Thread(
-            target=self._remove, args=(paths, pause_seconds), name="file-remove"
+            target=self._remove, args=(paths, pause_seconds), name="cometmq-file-remove"
         )
         self._worker.start()
 

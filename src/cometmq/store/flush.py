@@ -77,7 +77,7 @@ class LogFlusher(_Worker):
         clock: Clock,
         on_failure: Callable[[str], None],
     ) -> None:
-        super().__init__("log-flush")
+        super().__init__("cometmq-log-flush")
         self.store_timestamp = 0
         """Store time of the newest record, kept up to date by the store."""
         self.flushed_timestamp = 0
@@ -150,7 +150,7 @@ class QueueFlusher(_Worker):
         config: FlushConfig,
         clock: Clock,
     ) -> None:
-        super().__init__("queue-flush")
+        super().__init__("cometmq-queue-flush")
         self._queues = queues
         self._index = index
         self._checkpoint = checkpoint

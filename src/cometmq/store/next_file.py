@@ -38,7 +38,9 @@ class NextFile:
             return
         assert self._worker is None, self
         self._path = path
-        self._worker = threading.Thread(target=self._make, args=(path,), name="log-allocate")
+        self._worker = threading.Thread(
+            target=self._make, args=(path,), name="cometmq-log-allocate"
+        )
         self._worker.start()
 
     def take(self, path: str) -> File:

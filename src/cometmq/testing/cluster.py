@@ -153,8 +153,8 @@ class Cluster:
         threads = [
             thread
             for thread in set(threading.enumerate()) - self._threads_before
-            # The loop's own pool outlives the servers on purpose: it belongs to the loop.
-            if not thread.name.startswith("asyncio_")
+            # Others are the test's own, or belong to a library that it uses.
+            if thread.name.startswith("cometmq-")
         ]
         files = [
             target
