@@ -35,6 +35,9 @@ from cometmq.model.message import Message
 BIN = Path(sys.executable).parent
 TOPIC = "SparkSource"
 LATENCY_TOPIC = "SparkSourceLatency"
+POOL_BYTES = 64 << 20
+STEP_BYTES = 1031
+"""How far apart the bodies of two messages begin in the pool."""
 BATCH = 32
 BATCHES_IN_FLIGHT = 8
 ROWS_PER_TRIGGER = 200_000
@@ -58,9 +61,9 @@ def main() -> None:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     directory = Path(tempfile.mkdtemp(prefix="cometmq-spark-source-"))
     try:
-        with _servers(directory, arguments.queues) as name_server:
+        with servers(directory, arguments.queues) as name_server:
             if set(kinds) != {"latency"}:
-                asyncio.run(_fill(name_server, arguments.messages, arguments.body))
+                asyncio.run(fill(name_server, arguments.messages, arguments.body))
             _measure(directory, name_server, arguments, kinds)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
@@ -172,8 +175,9 @@ def _latency(spark: Any, name_server: str, directory: Path) -> None:
     )
 
 
-async def _fill(name_server: str, messages: int, body_bytes: int) -> None:
-    body = os.urandom(body_bytes)
+async def fill(name_server: str, messages: int, body_bytes: int) -> None:
+    """So many messages, no two bodies alike: what compresses or is told apart by its value shows its true cost."""
+    pool = os.urandom(POOL_BYTES + body_bytes)
     began = time.perf_counter()
     async with Producer("bench", name_servers=name_server) as producer:
         await _patiently(producer)
@@ -181,10 +185,15 @@ async def _fill(name_server: str, messages: int, body_bytes: int) -> None:
         left = messages - 1
         gate = asyncio.Semaphore(BATCHES_IN_FLIGHT)
 
+        def message(number: int) -> Message:
+            at = number * STEP_BYTES % POOL_BYTES
+            body = pool[at : at + body_bytes]
+            return Message(topic=TOPIC, body=body, tags="bench", keys=[f"key-{number}"])
+
         async def send(count: int, number: int) -> None:
             async with gate:
                 await producer.send_batch(
-                    [Message(topic=TOPIC, body=body, tags="bench", keys=[f"key-{number}"])] * count,
+                    [message(number * BATCH + place) for place in range(count)],
                     queue=queues[number % len(queues)],
                     timeout=30,
                 )
@@ -274,7 +283,7 @@ class _Memory(threading.Thread):
 
 
 @contextlib.contextmanager
-def _servers(directory: Path, queues: int) -> Iterator[str]:
+def servers(directory: Path, queues: int) -> Iterator[str]:
     namesrv_port, broker_port = _free_port(), _free_port()
     name_server = f"127.0.0.1:{namesrv_port}"
     namesrv_conf = directory / "namesrv.conf"
