@@ -170,6 +170,7 @@ class Recovery:
             logger.warning("consume queues removed count=%d reason=no-log-files", count)
         for topic in list(self._queues.table):
             self._queues.delete_topic(topic)
+        self._queues.settled()
         if self._index is not None:
             self._index.truncate(0)
         self._log.resume(0)
@@ -214,8 +215,9 @@ class Recovery:
             self._log.row,
             start,
             check_crc=self._config.log.check_crc_on_recover,
-            unsynced_from=None if stop.is_clean else max(stop.marks.flushed_offset, 0),
-            writes_survive=stop.is_same_boot,
+            unsynced_from=max(stop.marks.flushed_offset, 0),
+            # A clean stop loses nothing, but the log of a slave ends inside a record when its master went away there.
+            writes_survive=stop.is_same_boot or stop.is_clean,
         )
         self.last_timestamp = stop.marks.physical_ms if start > self._log.row.start else 0
         self.last_record = stop.marks.last_dispatched_record
@@ -249,7 +251,8 @@ class Recovery:
         position = self.end - log_file.start
         if is_short:
             behind = marks.flushed_offset if knows_offset else self._log.row.end
-            follower = find_record(self._log.row, self.end, behind)
+            # Not the one at the end: all that may be wrong with that are its topic and properties.
+            follower = find_record(self._log.row, self.end + 1, behind)
             if follower is not None:
                 self._refuse_or_report(log_file.path, position, fault, follower.physical_offset)
                 return
