@@ -41,9 +41,11 @@ from cometmq.broker.filter_config import FiltersConfig
 from cometmq.broker.known_keys import ALIASES, KNOWN_KEYS
 from cometmq.broker.pop.config import PopConfig
 from cometmq.broker.timer.config import TimersConfig
+from cometmq.model.bloom import bloom_filter
 from cometmq.remoting.config import RemotingClientConfig, RemotingServerConfig
 from cometmq.remoting.tls import TlsConfig, load_tls_config
 from cometmq.store.config import StoreConfig
+from cometmq.store.extended_queue import END_BYTES, UNIT_BYTES_MIN
 
 LOOPBACK: Final = "127.0.0.1"
 ALL_INTERFACES: Final = "0.0.0.0"
@@ -71,6 +73,17 @@ class BrokerConfig:
     remoting: RemotingServerConfig = field(default_factory=RemotingServerConfig)
     remoting_client: RemotingClientConfig = field(default_factory=RemotingClientConfig)
     tls: TlsConfig = field(default_factory=TlsConfig)
+
+    def __post_init__(self) -> None:
+        queues, filters = self.store.queues, self.filters
+        if queues.extended and filters.calculates_bits:
+            bloom = bloom_filter(filters.bloom_expected_count, filters.bloom_error_percent)
+            least = UNIT_BYTES_MIN + bloom.bit_count // 8 + END_BYTES
+            if queues.extended_file_bytes < least:
+                raise ConfigError(
+                    f"mappedFileSizeConsumeQueueExt={queues.extended_file_bytes} must be at least {least}, or no unit "
+                    "fits; set it higher or expectConsumerNumUseFilter lower"
+                )
 
 
 @cache

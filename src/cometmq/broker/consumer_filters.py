@@ -5,6 +5,9 @@
 
 An expression that cannot be compiled is not taken in: the group's pulls learn that there is no filter for them. The
 filter that was there before stays, with its old version. RocketMQ counts every filter as dead after a restart.
+
+When a message is stored, ``bits_of`` holds it against the filters of its topic, dead ones included: their group may
+come back with the same filter, whose birth then lies before the message. A new expression is a new birth.
 Owned by the event loop; what ``unsaved`` returns may run in a worker thread.
 """
 
@@ -17,12 +20,13 @@ from typing import Any, Final
 
 import msgspec
 
+from cometmq.base.errors import UsageError
 from cometmq.base.ports import Clock, Files
-from cometmq.broker.filters import MessageFilter, selector_filter
+from cometmq.broker.filters import BitTest, MessageFilter, Wants, selector_filter
 from cometmq.model.bloom import BloomFilter
 from cometmq.model.ids import Int64
 from cometmq.model.names import RETRY_PREFIX
-from cometmq.model.properties import RETRY_TOPIC
+from cometmq.model.properties import RETRY_TOPIC, PropertyText
 from cometmq.model.sql92.errors import BadExpression
 from cometmq.model.sql92.selector import Properties, Selector
 from cometmq.model.subscription import SQL92, SubscriptionData
@@ -73,7 +77,10 @@ class ConsumerFilters:
         self._topics_of: dict[str, set[str]] = {}
         self._change_count = 0
         self._saved_count = 0
+        self._judges: dict[str, list[tuple[Wants, int]]] = {}
         self.on_change: Callable[[], None] | None = None
+        self.newest_ms: Callable[[], int] = _unknown
+        """Store time of the newest message: no filter is born before it, whatever the clock says."""
         self.compile = lru_cache(maxsize=COMPILED_MAX)(_compile)
         """Expression text -> filter. Raises BadExpression."""
 
@@ -83,13 +90,16 @@ class ConsumerFilters:
         for entry in self._file.load(_read) or ():
             try:
                 compiled = self.compile(entry.expression)
-            except BadExpression as error:
+                self._check_bits(entry)
+            except UsageError as error:
                 log.warning(
                     "filter not loaded topic=%s group=%s reason=%s",
                     entry.topic,
                     entry.consumer_group,
                     error,
                 )
+                # Not to be found in the file again: messages are no longer held against it.
+                self._change_count += 1
                 continue
             entry.dead_time = max(entry.born_time, self._clock.wall_ms() - SURE_DEAD_MS)
             self._put(entry, compiled)
@@ -100,6 +110,20 @@ class ConsumerFilters:
     def filter_of(self, topic: str, group: str) -> MessageFilter | None:
         """The compiled filter, dead or alive."""
         return self._filters.get((topic, group))
+
+    def bits_of(self, topic: str, properties: str) -> bytes:
+        """The bits of all groups whose filter wants a message with this property text; none when no group has one."""
+        judges = self._judges.get(topic)
+        if judges is None:
+            if topic not in self._table:
+                return b""
+            judges = self._judges[topic] = self._judges_of(topic)
+        pairs = PropertyText(properties)
+        bits = 0
+        for wants, group_bits in judges:
+            if wants(pairs):
+                bits |= group_bits
+        return bits.to_bytes(self._bloom.bit_count // 8, "little")
 
     def retry_filter(self, group: str) -> MessageFilter:
         """Judges messages of the group's retry topic by its filters of the topics that they came from."""
@@ -173,7 +197,7 @@ class ConsumerFilters:
             bloom_filter_data=BloomFilterData(
                 self._bloom.bit_count, self._bloom.positions(f"{group}#{wish.topic}")
             ),
-            born_time=self._clock.wall_ms(),
+            born_time=max(self._clock.wall_ms(), self.newest_ms()),
             client_version=wish.sub_version,
             consumer_group=group,
             expression=wish.sub_string,
@@ -185,8 +209,31 @@ class ConsumerFilters:
 
     def _put(self, entry: ConsumerFilter, compiled: MessageFilter) -> None:
         self._table.setdefault(entry.topic, {})[entry.consumer_group] = entry
-        self._filters[entry.topic, entry.consumer_group] = compiled
+        self._filters[entry.topic, entry.consumer_group] = MessageFilter(
+            wants=compiled.wants,
+            scan_count=compiled.scan_count,
+            by_unit=BitTest(entry.born_time, self._bloom.bit_count, self._group_bits(entry)),
+        )
+        self._judges.pop(entry.topic, None)
         self._topics_of.setdefault(entry.consumer_group, set()).add(entry.topic)
+
+    def _group_bits(self, entry: ConsumerFilter) -> int:
+        assert entry.bloom_filter_data is not None, entry
+        return self._bloom.bits(entry.bloom_filter_data.bit_pos)
+
+    def _judges_of(self, topic: str) -> list[tuple[Wants, int]]:
+        judges = []
+        for group, entry in self._table[topic].items():
+            wants = self._filters[topic, group].wants
+            assert wants is not None, entry
+            judges.append((wants, self._group_bits(entry)))
+        return judges
+
+    def _check_bits(self, entry: ConsumerFilter) -> None:
+        """As RocketMQ does: with other settings of the Bloom filter, what was calculated before does not count."""
+        bits = entry.bloom_filter_data
+        if bits is None or not self._bloom.is_of(bits.bit_num, bits.bit_pos):
+            raise UsageError(f"bits {bits} are not those of {self._bloom}")
 
     def _revive(self, entry: ConsumerFilter) -> None:
         entry.dead_time = 0
@@ -204,6 +251,7 @@ class ConsumerFilters:
                 if entry.is_dead and entry.dead_time < oldest:
                     del groups[group]
                     del self._filters[topic, group]
+                    self._judges.pop(topic, None)
                     self._topics_of[group].discard(topic)
                     if not self._topics_of[group]:
                         del self._topics_of[group]
@@ -217,6 +265,10 @@ class ConsumerFilters:
 
     def __repr__(self) -> str:
         return f"<ConsumerFilters {len(self._filters)} filters of {len(self._table)} topics>"
+
+
+def _unknown() -> int:
+    return 0
 
 
 def _compile(text: str) -> MessageFilter:

@@ -18,16 +18,22 @@ class FiltersConfig:
         default=False,
         live=True,
     )
+    calculates_bits: bool = setting(
+        "enableCalcFilterBitMap",
+        "Note in the extended consume queue which groups' SQL92 filters want a message (needs enableConsumeQueueExt).",
+        default=False,
+        live=True,
+    )
     bloom_expected_count: int = setting(
         "expectConsumerNumUseFilter",
-        "Groups per topic with a filter that the bits in consumerFilter.json are made for.",
+        "Groups per topic with a filter that these bits are made for.",
         default=32,
         low=1,
         high=10_000,
     )
     bloom_error_percent: int = setting(
         "maxErrorRateOfBloomFilter",
-        "Percent of false hits among these bits.",
+        "Percent of messages that the bits may let through though the filter does not want them.",
         default=20,
         low=1,
         high=99,

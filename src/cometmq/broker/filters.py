@@ -13,6 +13,7 @@ from cometmq.model.properties import PropertyText
 from cometmq.model.record import BadRecord, properties_text
 from cometmq.model.sql92.selector import Properties, Selector
 from cometmq.model.subscription import ALL, SubscriptionData
+from cometmq.store.extended_queues import UnitFilter
 
 SCAN_COUNT_MAX: Final = 1024
 """Most entries of a queue that one pull looks at."""
@@ -32,9 +33,10 @@ class MessageFilter:
         wants: judges by properties; None takes all.
         scan_count: most entries of the queue to look at in one go.
         function: name of a filter function that judges, in a process of its own.
+        by_unit: rules messages out by what the extended consume queue holds of them; None rules out none.
     """
 
-    __slots__ = ("function", "scan_count", "tags", "wants")
+    __slots__ = ("by_unit", "function", "scan_count", "tags", "wants")
 
     def __init__(
         self,
@@ -42,11 +44,13 @@ class MessageFilter:
         wants: Wants | None = None,
         scan_count: int = SCAN_COUNT_MAX,
         function: str | None = None,
+        by_unit: UnitFilter | None = None,
     ) -> None:
         self.tags = tags
         self.wants = wants
         self.scan_count = scan_count
         self.function = function
+        self.by_unit = by_unit
 
     @property
     def by_record(self) -> Callable[[memoryview], bool] | None:
@@ -74,6 +78,29 @@ class MessageFilter:
 
 
 ALL_MESSAGES: Final = MessageFilter()
+
+
+class BitTest:
+    """Rules a message out for one group when the bits that were calculated as it was stored are not the group's.
+
+    Args:
+        born_ms: when the group's filter came to be. What was stored by then was not held against it.
+        bit_count: of the Bloom filter; bits of another length are those of other settings, and tell nothing.
+        bits: the group's.
+    """
+
+    __slots__ = ("_bits", "_born_ms", "_byte_count")
+
+    def __init__(self, born_ms: int, bit_count: int, bits: int) -> None:
+        self._born_ms = born_ms
+        self._byte_count = bit_count // 8
+        self._bits = bits
+
+    def __call__(self, store_timestamp: int, bits: bytes) -> bool:
+        """False: certainly not wanted. True: the record will tell."""
+        if store_timestamp <= self._born_ms or len(bits) != self._byte_count:
+            return True
+        return int.from_bytes(bits, "little") & self._bits == self._bits
 
 
 def tag_filter(subscription: SubscriptionData) -> MessageFilter:

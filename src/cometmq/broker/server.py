@@ -173,16 +173,24 @@ class Broker:
 
     def _open_store(self, stack: AsyncExitStack, config: BrokerConfig) -> None:
         loop = asyncio.get_running_loop()
+        directory = config.store.path("config")
+        bloom = bloom_filter(
+            config.filters.bloom_expected_count, config.filters.bloom_error_percent
+        )
+        # Before the store, which asks them about messages that it enters into their queues anew.
+        self.filters = ConsumerFilters(directory, self.files, self.clock, bloom)
+        self.filters.load()
         self.store = MessageStore(
             config.store,
             store_host=self._store_host(config),
             files=self.files,
             clock=self.clock,
             schedule=lambda callback: _schedule(loop, callback),
+            filter_bits=self._filter_bits,
         )
+        self.filters.newest_ms = lambda: self.store.last_timestamp
         self.store.load()
         stack.callback(self.store.close)
-        directory = config.store.path("config")
         self.topics = TopicTable(directory, self.files, self.clock)
         self.groups = GroupTable(directory, self.files, self.clock)
         self.offsets = OffsetTable(directory, self.files, self.clock)
@@ -190,12 +198,12 @@ class Broker:
         self.modes = RequestModes(directory, self.files)
         for table in (self.topics, self.groups, self.offsets, self.delay_offsets, self.modes):
             table.load()
-        bloom = bloom_filter(
-            config.filters.bloom_expected_count, config.filters.bloom_error_percent
-        )
-        self.filters = ConsumerFilters(directory, self.files, self.clock, bloom)
-        self.filters.load()
         self.store.start()
+
+    def _filter_bits(self, topic: str, properties: str) -> bytes:
+        if not self.live.current.filters.calculates_bits:
+            return b""
+        return self.filters.bits_of(topic, properties)
 
     def _build_parts(self) -> None:
         config = self.live.current

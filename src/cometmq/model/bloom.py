@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cometmq.model.murmur3 import murmur3_x64_128
@@ -24,6 +25,21 @@ class BloomFilter:
             combined = _int32(low + number * high)
             positions.append((~combined if combined < 0 else combined) % self.bit_count)
         return positions
+
+    def bits(self, positions: Iterable[int]) -> int:
+        """These positions as one number; its bytes, lowest first, are what a file holds."""
+        bits = 0
+        for position in positions:
+            bits |= 1 << position
+        return bits
+
+    def is_of(self, bit_count: int, positions: Sequence[int]) -> bool:
+        """Whether positions can have come from a filter of this shape."""
+        return (
+            bit_count == self.bit_count
+            and len(positions) == self.hash_count
+            and all(0 <= position < bit_count for position in positions)
+        )
 
 
 def bloom_filter(expected_count: int, error_percent: int) -> BloomFilter:

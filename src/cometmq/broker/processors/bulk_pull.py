@@ -84,6 +84,7 @@ class BulkPullProcessor:
                 limits,
                 tags=None if wanted.tags is None else wanted.tags.__contains__,
                 record=wanted.by_record,
+                unit=wanted.by_unit,
             )
         except StoreError as error:
             raise refused(

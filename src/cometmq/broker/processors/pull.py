@@ -227,6 +227,7 @@ class PullProcessor:
                 tags=None if wanted.tags is None else wanted.tags.__contains__,
                 record=wanted.by_record,
                 scan_max=wanted.scan_count,
+                unit=wanted.by_unit,
             )
         except StoreError as error:
             raise refused(
