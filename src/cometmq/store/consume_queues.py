@@ -62,8 +62,8 @@ class ConsumeQueues:
     def __init__(self, directory: str, config: ConsumeQueueConfig, files: Files) -> None:
         self.directory = directory
         self.file_bytes = config.real_file_bytes
-        # The other half is for connections and the log.
-        self.open_files = OpenFiles(files, min(config.open_files_max, files.open_max() // 2))
+        # The rest is for connections and the log.
+        self.open_files = OpenFiles(files, min(config.open_files_max, files.open_max() * 3 // 4))
         self.table: dict[str, dict[int, ConsumeQueue]] = {}
         self.waiting_count = 0
         self._new_count = 0
@@ -206,8 +206,9 @@ class ConsumeQueues:
             self._new_count -= 1
 
     @property
-    def unsynced_bytes(self) -> int:
-        return self._unsynced_bytes
+    def unsynced_bytes_per_file(self) -> int:
+        """Of the files written to since the last sync: one that gains a few entries only is not worth its page."""
+        return self._unsynced_bytes // max(len(self._dirty), 1)
 
     def sync(self) -> Written:
         """Make durable what was written. The flusher's; returns what the checkpoint may then promise.

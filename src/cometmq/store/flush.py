@@ -27,6 +27,9 @@ logger = logging.getLogger("cometmq.store")
 
 PAGE_BYTES: Final = 4096
 
+REDISPATCHED_BYTES_MAX: Final = 256 * 1024 * 1024
+"""Of the log: what recovery may have to make queue entries of once more, because they were not synced."""
+
 
 class _Worker:
     """A thread that runs ``_round`` until it is stopped, at most ``_pause`` seconds after the last."""
@@ -159,7 +162,7 @@ class QueueFlusher(_Worker):
         self._config = config
         self._clock = clock
         self._flushed_at = clock.monotonic()
-        self._is_due = False
+        self._is_asked_for = False
         self.has_failed = False
 
     def apply(self, config: FlushConfig) -> None:
@@ -167,14 +170,14 @@ class QueueFlusher(_Worker):
 
     def flush_soon(self) -> None:
         """Flush with the next round, however little there is to flush, and start that round now."""
-        self._is_due = True
+        self._is_asked_for = True
         self.wake()
 
     def flush(self) -> None:
         """Sync queues and index as far as they are written out, then say so in the checkpoint."""
         if self.has_failed:
             return
-        self._is_due = False
+        self._is_asked_for = False
         marks = self._checkpoint.marks
         # The flushed offset is read after its time, so that the time never promises more.
         marks.physical_ms = max(marks.physical_ms, self._log_flusher.flushed_timestamp)
@@ -198,12 +201,20 @@ class QueueFlusher(_Worker):
     def _pause(self) -> float:
         return self._config.queue_interval_ms / 1000
 
-    def _round(self) -> bool:
+    @property
+    def is_due(self) -> bool:
+        """Asked for, worth its pages, or late."""
+        queues, config = self._queues, self._config
+        behind_bytes = queues.written.offset - self._checkpoint.marks.dispatched_offset
         idle_ms = (self._clock.monotonic() - self._flushed_at) * 1000
-        if (
-            self._is_due
-            or self._queues.unsynced_bytes >= self._config.queue_least_pages * PAGE_BYTES
-            or idle_ms >= self._config.queue_thorough_interval_ms
-        ):
+        return (
+            self._is_asked_for
+            or queues.unsynced_bytes_per_file >= config.queue_least_pages * PAGE_BYTES
+            or behind_bytes >= REDISPATCHED_BYTES_MAX
+            or idle_ms >= config.queue_thorough_interval_ms
+        )
+
+    def _round(self) -> bool:
+        if self.is_due:
             self.flush()
         return not self.has_failed

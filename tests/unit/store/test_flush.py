@@ -15,6 +15,7 @@ from cometmq.base.system import SystemFiles
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.config import SYNC_FLUSH, FlushConfig
 from cometmq.store.flush import LogFlusher
+from cometmq.store.message_store import MessageStore
 from cometmq.store.next_file import NextFile
 from cometmq.store.put import NewMessage
 from cometmq.store.watermarks import Watermarks
@@ -180,3 +181,45 @@ def test_a_full_disk_is_tried_again_after_a_pause() -> None:
         following.take("/next")
     clock.advance(1.0)
     assert following.take("/next").size_bytes == 8192
+
+
+class TestWhenQueuesAreSynced:
+    @pytest.fixture
+    def store(self, lab: Lab) -> MessageStore:
+        lab.change(queues={"file_bytes": 20 * 1000})
+        opened: MessageStore = lab.open()
+        opened.flush()
+        return opened
+
+    def is_due(self, store: MessageStore) -> bool:
+        store._appender.write_out()
+        return store._queue_flusher.is_due
+
+    def test_two_pages_of_entries_are_worth_it(self, store: MessageStore, message: Make) -> None:
+        for _ in range(409):
+            store.put(message())
+        assert not self.is_due(store)
+        store.put(message())
+        assert self.is_due(store)
+        store.flush()
+        assert not self.is_due(store)
+
+    def test_as_many_in_a_hundred_queues_are_not(self, store: MessageStore, message: Make) -> None:
+        for number in range(1000):
+            store.put(message(queue_id=number % 100))
+        assert not self.is_due(store)
+
+    def test_but_not_for_ever(self, store: MessageStore, message: Make, lab: Lab) -> None:
+        store.put(message())
+        assert not self.is_due(store)
+        lab.clock.ms += 60_000
+        assert self.is_due(store)
+
+    def test_and_recovery_must_not_take_too_long(
+        self, store: MessageStore, message: Make, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("cometmq.store.flush.REDISPATCHED_BYTES_MAX", 1000)
+        store.put(message())
+        assert not self.is_due(store)
+        store.put(message(b"x" * 1000))
+        assert self.is_due(store)
