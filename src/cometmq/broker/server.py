@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Final
 
-from cometmq.base.errors import ConfigError
+from cometmq.base.errors import ConfigError, DiskFull
 from cometmq.base.ports import Clock, Files
 from cometmq.base.system import SystemClock, SystemFiles
 from cometmq.broker.client_registry import ClientRegistry
@@ -198,6 +198,14 @@ class Broker:
         self.modes = RequestModes(directory, self.files)
         for table in (self.topics, self.groups, self.offsets, self.delay_offsets, self.modes):
             table.load()
+        if cut := self.offsets.cut(self.store.max_offset):
+            log.warning("positions of groups were ahead of the log count=%d", cut)
+            try:
+                # At once: when the log has grown, nobody could tell any more.
+                self.offsets.save_if_changed()
+            except DiskFull as error:
+                # Then the log does not grow either; it is tried again every few seconds.
+                log.error("positions of groups not saved reason=%s", error)
         self.store.start()
 
     def _filter_bits(self, topic: str, properties: str) -> bytes:

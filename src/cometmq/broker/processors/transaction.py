@@ -17,7 +17,7 @@ from cometmq.broker.processors.put_failure import refusal_of
 from cometmq.broker.transaction.transactions import Decision, Transactions
 from cometmq.model.flags import SysFlag
 from cometmq.model.message_id import parse_offset_id
-from cometmq.model.properties import PRODUCER_GROUP
+from cometmq.model.properties import PRODUCER_GROUP, UNIQ_KEY
 from cometmq.model.record import Record
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import FLAG_ONEWAY, Command
@@ -119,6 +119,8 @@ class TransactionProcessor:
             fault = "The producer group wrong"
         elif half.queue_offset != header.tran_state_table_offset:
             fault = "The transaction state table offset wrong"
+        elif not _names(header, half):
+            fault = "another message is there"
         else:
             return half
         log.warning(
@@ -143,3 +145,14 @@ class TransactionProcessor:
             stored.end_offset, flushed, self._clock.monotonic() + flush.sync_timeout_ms / 1000
         )
         return None
+
+
+def _names(header: EndTransactionHeader, half: Record) -> bool:
+    """Whether the ids of a request, if it has any, are those of the message at the place that it names.
+
+    When a broker takes over from another with less of its log, new messages come to the places of those it never got,
+    of the same group, too. RocketMQ goes by the place alone.
+    """
+    unique_key = half.properties.get(UNIQ_KEY)
+    ids = {one for one in (header.msg_id, header.transaction_id) if one}
+    return not ids or unique_key is None or not ids.isdisjoint({unique_key, half.offset_id})

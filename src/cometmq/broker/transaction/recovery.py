@@ -1,14 +1,22 @@
-"""Which transactions are open after a start: the half messages without a mark.
+"""Which transactions are open after a start: those of which no half message was decided about.
 
 Both queues are read from the offsets that ``CID_RMQ_SYS_TRANS`` has in the table of consumer offsets, as RocketMQ keeps
 them. So the work is that of the transactions since the oldest open one, not that of all there ever were.
+
+A slave that becomes the master has the log up to some byte, and a table that was copied at another time. An older table
+makes the start read more than it needs. A newer one passes over decisions that this log never got, hence nobody would
+ask about those transactions again: then the queues are read from their beginnings. ``SEEN_GROUP`` tells which it is.
+
+A mark says that a half message is done with: decided, or replaced by a copy of ours. RocketMQ's copies come without
+a mark of what they replace, and what it decides about any of them it decides about the transaction.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from cometmq.broker.transaction.forms import (
     QUEUE_ID,
@@ -29,27 +37,73 @@ from cometmq.store.meta.offsets import OffsetTable
 log = logging.getLogger("cometmq.broker")
 
 TRANSACTION_GROUP: Final = "CID_RMQ_SYS_TRANS"
+SEEN_GROUP: Final = "CID_RMQ_SYS_TRANS_SEEN"
+"""Ours: where the log ended when the positions were noted, as the offset of the half queue."""
 _READ_COUNT: Final = 1000
 
 
+class Positions(NamedTuple):
+    """Where a start begins to read."""
+
+    half: int
+    marks: int
+
+
+def saved_positions(offsets: OffsetTable) -> Positions:
+    """-1 where there is none."""
+    return Positions(
+        offsets.query(TRANSACTION_GROUP, HALF_TOPIC, QUEUE_ID),
+        offsets.query(TRANSACTION_GROUP, HALF_OP_TOPIC, QUEUE_ID),
+    )
+
+
+def save_positions(offsets: OffsetTable, positions: Positions, log_end: int) -> None:
+    """Note positions that pass over nothing but what is decided below ``log_end``."""
+    if positions != saved_positions(offsets):
+        offsets.commit(TRANSACTION_GROUP, HALF_TOPIC, QUEUE_ID, positions.half)
+        offsets.commit(TRANSACTION_GROUP, HALF_OP_TOPIC, QUEUE_ID, positions.marks)
+        offsets.commit(SEEN_GROUP, HALF_TOPIC, QUEUE_ID, log_end)
+
+
+def are_ahead(store: MessageStore, offsets: OffsetTable) -> bool:
+    """Whether the saved positions belong to a log that went on where this one ends."""
+    saved = saved_positions(offsets)
+    return (
+        offsets.query(SEEN_GROUP, HALF_TOPIC, QUEUE_ID) > store.max_physical
+        or saved.half > store.max_offset(HALF_TOPIC, QUEUE_ID)
+        or saved.marks > store.max_offset(HALF_OP_TOPIC, QUEUE_ID)
+    )
+
+
 def open_transactions(store: MessageStore, offsets: OffsetTable) -> OpenTable:
-    half_start = _start(store, offsets, HALF_TOPIC)
-    marks_start = _start(store, offsets, HALF_OP_TOPIC)
+    saved = Positions(0, 0) if are_ahead(store, offsets) else saved_positions(offsets)
+    half_start = _within(store, HALF_TOPIC, saved.half)
+    marks_start = _within(store, HALF_OP_TOPIC, saved.marks)
     marked = _marked(store, marks_start, half_start)
-    table = OpenTable()
+    replaced: Counter[int] = Counter()
+    copies: list[tuple[int, int]] = []
+    newest: dict[int, OpenHalf] = {}
     for queue_offset, physical_offset in _entries(store, HALF_TOPIC, half_start):
-        if queue_offset in marked:
-            continue
         half = record_of(store, physical_offset, HALF_TOPIC)
         if half is None or half.queue_offset != queue_offset:
-            log.error("half message lost queue_offset=%d", queue_offset)
+            if queue_offset not in marked:
+                log.error("half message lost queue_offset=%d", queue_offset)
             continue
         identity = identity_of(half)
-        if identity in marked and half.prepared_transaction_offset >= 0:
-            # RocketMQ's copy of a message that its sender ended by the place of the first one. A copy of ours comes
-            # with the mark of what it replaces, which therefore says nothing about it.
+        if identity != queue_offset:
+            copies.append((identity, queue_offset))
+            if (before := _replaced_by(store, half)) is not None:
+                replaced[before.queue_offset] += 1
+        elif queue_offset in marked:
             continue
-        table.add(open_half(half, identity, marks_start))
+        newest[identity] = open_half(half, identity, marks_start)
+    # A half message that was replaced has one mark for that. RocketMQ may have added one that decides.
+    decided = {offset for offset, count in marked.items() if count > replaced[offset]}
+    ended = decided | {identity for identity, queue_offset in copies if queue_offset in decided}
+    table = OpenTable()
+    for still_open in sorted(newest.values(), key=lambda one: one.queue_offset):
+        if still_open.identity not in ended:
+            table.add(still_open)
     return table
 
 
@@ -68,9 +122,7 @@ def open_half(half: Record, identity: int, marks_before: int) -> OpenHalf:
 def unmarked_by_crash(store: MessageStore) -> Record | None:
     """The half message whose follower is the last record of the log, and whose mark a crash may have cut off."""
     last = record_of(store, store.last_record)
-    place = None if last is None else followed_offset(last)
-    half = None if place is None else record_of(store, place, HALF_TOPIC)
-    return half if half is not None and last is not None and follows(last, half) else None
+    return None if last is None else _replaced_by(store, last)
 
 
 def record_of(store: MessageStore, physical_offset: int, topic: str | None = None) -> Record | None:
@@ -84,14 +136,21 @@ def record_of(store: MessageStore, physical_offset: int, topic: str | None = Non
     return record if topic is None or record.topic == topic else None
 
 
-def _start(store: MessageStore, offsets: OffsetTable, topic: str) -> int:
-    saved = offsets.query(TRANSACTION_GROUP, topic, QUEUE_ID)
+def _replaced_by(store: MessageStore, record: Record) -> Record | None:
+    """The half message that a record follows from, and which is done with for that."""
+    place = followed_offset(record)
+    half = None if place is None else record_of(store, place, HALF_TOPIC)
+    return half if half is not None and follows(record, half) else None
+
+
+def _within(store: MessageStore, topic: str, saved: int) -> int:
     first = store.min_offset(topic, QUEUE_ID)
     return min(max(saved, first), store.max_offset(topic, QUEUE_ID))
 
 
-def _marked(store: MessageStore, marks_start: int, half_start: int) -> set[int]:
-    marked: set[int] = set()
+def _marked(store: MessageStore, marks_start: int, half_start: int) -> Counter[int]:
+    """How often each half message is marked, by its queue offset."""
+    marked: Counter[int] = Counter()
     for queue_offset, physical_offset in _entries(store, HALF_OP_TOPIC, marks_start):
         mark = record_of(store, physical_offset, HALF_OP_TOPIC)
         try:

@@ -29,7 +29,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final, Protocol
 
-from cometmq.base.errors import RecordTooLarge
+from cometmq.base.errors import DiskFull, RecordTooLarge
 from cometmq.base.ports import Clock
 from cometmq.broker.live_config import LiveConfig
 from cometmq.broker.stats import BrokerStats
@@ -46,10 +46,12 @@ from cometmq.broker.transaction.forms import (
 )
 from cometmq.broker.transaction.open_table import OPEN_MAX, OpenHalf, OpenTable
 from cometmq.broker.transaction.recovery import (
-    TRANSACTION_GROUP,
+    Positions,
+    are_ahead,
     open_half,
     open_transactions,
     record_of,
+    save_positions,
     unmarked_by_crash,
 )
 from cometmq.broker.transaction.verdict import Verdict, immunity_ms, judge
@@ -121,7 +123,13 @@ class Transactions:
         return len(self._open)
 
     def start(self) -> None:
-        """Go on where the last run of this broker stopped, however it stopped. Before anything else is stored."""
+        """Go on where the last run of this broker stopped, however it stopped. Before anything else is stored.
+
+        So does a slave that has become the master. As long as it is a slave its log is a copy of the master's: nothing
+        is added to it, and how far it came is for the master to say.
+        """
+        if self._live.current.identity.is_slave:
+            return
         self.resume()
         self._task = asyncio.create_task(self._check_again_and_again(), name="transaction-checks")
 
@@ -130,8 +138,13 @@ class Transactions:
         for topic in self._store.topics():
             if topic in (HALF_TOPIC, HALF_OP_TOPIC, TRANSACTION_DISCARD_TOPIC):
                 self._topics.system_topic(topic)
+        is_ahead = are_ahead(self._store, self._offsets)
         # Before the mark: a copy whose predecessor a crash left unmarked takes its place all the same.
         self._open = open_transactions(self._store, self._offsets)
+        if is_ahead:
+            log.warning("positions of transactions were ahead of the log open=%d", len(self._open))
+            # At once: when the log has grown, nobody could tell any more.
+            self._save_now()
         cut_off = unmarked_by_crash(self._store)
         if cut_off is not None:
             self._store.put(mark_form(cut_off.queue_offset, self._clock.wall_ms()))
@@ -144,6 +157,8 @@ class Transactions:
 
     async def stop(self) -> None:
         """Ask nobody any more, and note how far it came."""
+        if self._live.current.identity.is_slave:
+            return
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -334,20 +349,29 @@ class Transactions:
 
     def save(self, saved: Callable[[], None] | None = None) -> None:
         """Note where a later start has to begin, once the disk has what was decided up to now."""
-        head = self._open.head()
-        half_offset = self._store.max_offset(HALF_TOPIC, QUEUE_ID)
-        marks_offset = self._marks_end
-        if head is not None:
-            half_offset, marks_offset = head.queue_offset, head.marks_before
+        positions, log_end = self._positions(), self._store.max_physical
 
         def flushed(is_flushed: bool) -> None:
-            if is_flushed and half_offset:
-                self._offsets.commit(TRANSACTION_GROUP, HALF_TOPIC, QUEUE_ID, half_offset)
-                self._offsets.commit(TRANSACTION_GROUP, HALF_OP_TOPIC, QUEUE_ID, marks_offset)
+            if is_flushed and positions.half:
+                save_positions(self._offsets, positions, log_end)
             if is_flushed and saved is not None:
                 saved()
 
-        self._store.watermarks.flushed.when(self._store.max_physical, flushed, None)
+        self._store.watermarks.flushed.when(log_end, flushed, None)
+
+    def _save_now(self) -> None:
+        save_positions(self._offsets, self._positions(), self._store.max_physical)
+        try:
+            self._offsets.save_if_changed()
+        except DiskFull as error:
+            # Then the log does not grow either; it is tried again with the rest of the table.
+            log.error("positions of transactions not saved reason=%s", error)
+
+    def _positions(self) -> Positions:
+        head = self._open.head()
+        if head is not None:
+            return Positions(head.queue_offset, head.marks_before)
+        return Positions(self._store.max_offset(HALF_TOPIC, QUEUE_ID), self._marks_end)
 
     @property
     def _marks_end(self) -> int:
@@ -360,8 +384,7 @@ class Transactions:
         while True:
             await asyncio.sleep(self._live.current.transactions.check_interval_ms / 1000)
             try:
-                if not self._live.current.identity.is_slave:
-                    await self.check_round()
+                await self.check_round()
                 self.save()
             except Exception:
                 log.exception("transactions not checked; they will be in the next round")

@@ -16,6 +16,7 @@ from cometmq.protocol import fastjson
 from cometmq.store.meta.json_file import BadContent, JsonFile, pretty, table_in
 
 _SEPARATOR = "@"
+_SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
 
 
 class OffsetTable:
@@ -96,6 +97,24 @@ class OffsetTable:
         """Become a copy of another broker's table, by ``topic@group``."""
         self._fill({key: dict(queues) for key, queues in table.items()})
         self._change_count += 1
+
+    def cut(self, end_offset: Callable[[str, int], int]) -> int:
+        """Let no group go on behind the end of a queue, which ``end_offset`` tells. How many offsets that changed.
+
+        The table can be newer than the log: after a power loss, or in a slave that had not got all of it. New messages
+        will take those places, and the groups would never see them. What the system keeps for itself stays.
+        """
+        count = 0
+        for key, queues in self._table.items():
+            topic, separator, group = key.partition(_SEPARATOR)
+            if not separator or group.startswith(_SYSTEM_GROUP_PREFIX):
+                continue
+            for queue_id, offset in queues.items():
+                if offset > (end := end_offset(topic, queue_id)):
+                    queues[queue_id] = end
+                    count += 1
+        self._change_count += count
+        return count
 
     def save_if_changed(self) -> None:
         """Write the file if an offset has moved since the last time. Raises DiskFull, and then stays changed."""

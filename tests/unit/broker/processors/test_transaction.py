@@ -43,6 +43,12 @@ def test_a_half_message_waits_for_its_end(rig: Any) -> None:
     assert rig.store.max_offset("T", 1) == 1
 
 
+@pytest.mark.parametrize("ids", [{"msgId": ""}, {"msgId": "?", "transactionId": "K1"}])
+def test_what_a_producer_calls_the_message_may_be_left_out(rig: Any, ids: dict[str, str]) -> None:
+    assert rig.ask(37, send_half(rig) | ids).code == 0
+    assert rig.store.max_offset("T", 1) == 1
+
+
 def test_a_rolled_back_message_is_gone(rig: Any) -> None:
     end = send_half(rig)
     assert rig.ask(37, {**end, "commitOrRollback": ROLLBACK}).code == 0
@@ -65,6 +71,8 @@ def test_unknown_is_not_answered(rig: Any, state: str) -> None:
         ({"commitLogOffset": "3"}, "Find prepared transaction message failed"),
         ({"commitLogOffset": "99999"}, "Find prepared transaction message failed"),
         ({"commitLogOffset": "-1"}, "Find prepared transaction message failed"),
+        ({"msgId": "K2"}, "another message is there"),
+        ({"msgId": "K2", "transactionId": "K2"}, "another message is there"),
     ],
 )
 def test_who_does_not_know_the_transaction_does_not_end_it(

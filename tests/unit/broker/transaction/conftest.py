@@ -85,7 +85,8 @@ class Rig:
             stats=BrokerStats(self.clock),
             clock=self.clock,
         )
-        self.transactions.resume()
+        if not config.identity.is_slave:
+            self.transactions.resume()
 
     def close(self) -> None:
         self.store.flush()

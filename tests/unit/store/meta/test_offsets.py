@@ -131,6 +131,21 @@ def test_a_replica_takes_the_whole_table(files: FaultyFiles, table: OffsetTable)
     assert loaded(files).query("G", "T", 0) == 8
 
 
+def test_no_group_goes_on_behind_the_end_of_a_queue(files: FaultyFiles, table: OffsetTable) -> None:
+    for queue_id, offset in enumerate((4, 5, 6)):
+        table.commit("G", "T", queue_id, offset)
+    table.commit("G", "Gone", 0, 3)
+    table.commit("CID_RMQ_SYS_TRANS_SEEN", "T", 0, 1_000_000)
+    table.save_if_changed()
+    assert table.cut(lambda topic, queue_id: 5 if topic == "T" else 0) == 2
+    table.save_if_changed()
+    again = loaded(files)
+    assert again.offsets("G", "T") == {0: 4, 1: 5, 2: 5}
+    assert again.query("G", "Gone", 0) == 0
+    assert again.query("CID_RMQ_SYS_TRANS_SEEN", "T", 0) == 1_000_000
+    assert again.cut(lambda topic, queue_id: 5) == 0
+
+
 @pytest.mark.parametrize(
     "content",
     [
