@@ -24,6 +24,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from spark_source import cpu_seconds, print_costs
+
 BIN = Path(sys.executable).parent
 KINDS = ("writer", "batch", "stream")
 ROWS_PER_TRIGGER = 200_000
@@ -83,13 +85,20 @@ def _measure(directory: Path, name_server: str, arguments: argparse.Namespace) -
 
 def _report(kind: str, arguments: argparse.Namespace, write: Callable[[int], int | None]) -> None:
     rates = []
+    total = 0
+    cpu_before: dict[str, float] = {}
     for number in range(arguments.rounds + 1):
+        if number == 1:
+            cpu_before = cpu_seconds()
+            total = 0
         began = time.perf_counter()
         messages = write(number) or arguments.messages
         rates.append(messages / (time.perf_counter() - began))
+        total += messages
     texts = " ".join(f"{rate:,.0f}" for rate in rates[1:])
     median = statistics.median(rates[1:])
     print(f"{kind:8} median {median:>10,.0f} messages/s acknowledged   ({texts})", flush=True)
+    print_costs(cpu_before, total)
 
 
 def _writer(options: dict[str, str], number: int, arguments: argparse.Namespace) -> None:

@@ -98,7 +98,7 @@ def _measure(
             cpu_before: dict[str, float] = {}
             for number in range(arguments.rounds + 1):
                 if number == 1:
-                    cpu_before = _cpu_seconds()
+                    cpu_before = cpu_seconds()
                 began = time.perf_counter()
                 if kind == "batch":
                     _batch(spark, options)
@@ -110,7 +110,7 @@ def _measure(
                 f"{kind:8} median {statistics.median(rates[1:]):>10,.0f} rows/s   ({texts})",
                 flush=True,
             )
-            _print_costs(cpu_before, arguments.messages * arguments.rounds)
+            print_costs(cpu_before, arguments.messages * arguments.rounds)
         if watch is not None:
             print(f"memory   largest Python worker {watch.largest_bytes() / 2**20:,.0f} MiB")
     finally:
@@ -224,13 +224,14 @@ async def _patiently(producer: Producer) -> None:
             await asyncio.sleep(0.2)
 
 
-def _print_costs(before: dict[str, float], rows: int) -> None:
-    costs = {who: 1e6 * (now - before.get(who, 0.0)) / rows for who, now in _cpu_seconds().items()}
+def print_costs(before: dict[str, float], rows: int) -> None:
+    """What each row has cost since ``before``, by kind of process."""
+    costs = {who: 1e6 * (now - before.get(who, 0.0)) / rows for who, now in cpu_seconds().items()}
     parts = ", ".join(f"{who} {cost:.2f}" for who, cost in costs.items())
     print(f"         CPU µs a row: {sum(costs.values()):.2f} ({parts})", flush=True)
 
 
-def _cpu_seconds() -> dict[str, float]:
+def cpu_seconds() -> dict[str, float]:
     """Of the processes below this one, by what they are."""
     tick = os.sysconf("SC_CLK_TCK")
     kinds = {b"pyspark.daemon": "Python workers", b"org.apache.spark": "JVM", b"broker": "broker"}

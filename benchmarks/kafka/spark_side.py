@@ -1,6 +1,6 @@
 """One Spark session that does what it is told: a JSON object a line in, one a line out.
 
-    python spark_side.py DIRECTORY [--jars A.jar,B.jar] [--cometmq]
+    python spark_side.py DIRECTORY [--jars A.jar,B.jar] [--cometmq] [--conf NAME=VALUE ...]
 
 Both sides of the comparison run this file, each with the Spark of its own environment and the same settings, so nothing
 but PySpark may be imported here. A task says what to read (``format``, ``options``, ``path``) and where to put it:
@@ -29,6 +29,7 @@ def main() -> None:
     parser.add_argument("directory")
     parser.add_argument("--jars", default="")
     parser.add_argument("--cometmq", action="store_true")
+    parser.add_argument("--conf", action="append", default=[])
     arguments = parser.parse_args()
     # Whatever prints to standard output must not come between the replies.
     replies = os.fdopen(os.dup(1), "w")
@@ -54,6 +55,9 @@ def _session(arguments: argparse.Namespace) -> Any:
     )
     if arguments.jars:
         builder = builder.config("spark.jars", arguments.jars)
+    for setting in arguments.conf:
+        name, _, value = setting.partition("=")
+        builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     if arguments.cometmq:

@@ -12,6 +12,8 @@ import struct
 from types import TracebackType
 from typing import Final, Self
 
+import numpy as np
+
 from cometmq.base.errors import CallTimedOut, ConnectFailed, ConnectionLost, RemoteProtocolError
 from cometmq.client.config import Credentials
 from cometmq.model.address import split_address
@@ -164,7 +166,8 @@ class BlockingConnection:
         return header_binary.decode_header(header, body)
 
     def _read(self, size_bytes: int) -> memoryview:
-        view = memoryview(bytearray(size_bytes))
+        # Not cleared beforehand, as a bytearray would be: for megabytes that is felt.
+        view = np.empty(size_bytes, dtype=np.uint8).data
         at = 0
         while at < size_bytes:
             count = self._socket.recv_into(view[at:])

@@ -30,6 +30,7 @@ from cometmq.spark.frames import (
     Frames,
     Ints,
     UndecodableRecord,
+    common,
     locate,
     pick,
     spans,
@@ -127,11 +128,12 @@ class _Columns:
     def __init__(self, data: Data, frames: Frames, broker_name: str) -> None:
         self._data = data
         self._buffer = pa.py_buffer(data)
+        self._plain = np.frombuffer(data, dtype=np.uint8)
         self._frames = frames
         self._broker_name = broker_name
         self._makers: dict[str, Callable[[], pa.Array]] = {
             "topic": self._topic,
-            "brokerName": lambda: pa.repeat(pa.scalar(broker_name, pa.string()), len(self._frames)),
+            "brokerName": lambda: self._repeated(broker_name),
             "queueId": lambda: self._int32("queue_id"),
             "queueOffset": lambda: pa.array(self._frames.head["queue_offset"].astype(np.int64)),
             "msgId": self._message_id,
@@ -178,7 +180,13 @@ class _Columns:
 
     def _topic(self) -> pa.Array:
         frames = self._frames
+        name = common(self._plain, frames.topic_at, frames.topic_bytes)
+        if name is not None and _is_utf8(name):
+            return self._repeated(name.decode())
         return self._text(frames.topic_at, frames.topic_at + frames.topic_bytes, "topic")
+
+    def _repeated(self, text: str) -> pa.Array:
+        return pa.repeat(pa.scalar(text, pa.string()), len(self._frames))
 
     def _text(self, starts: Ints, ends: Ints, what: str) -> pa.Array:
         raw = spans(self._buffer, starts, ends)
@@ -211,9 +219,12 @@ class _Columns:
         return _decompressed(body, int(frames.head["sys_flag"][row]), int(frames.origins[row]))
 
     def _host_texts(self, starts: Ints, lengths: Ints) -> pa.Array:
+        only = common(self._plain, starts, lengths)
+        if only is not None:
+            return self._repeated(host_text(only))
         if (lengths == _V4_BYTES).all():
             # Taken for numbers, hosts are told apart at a fraction of the cost.
-            numbers = pick(np.frombuffer(self._data, dtype=np.uint8), starts, np.dtype("=i8"))
+            numbers = pick(self._plain, starts, np.dtype("=i8"))
             encoded = pa.array(numbers).dictionary_encode()
             hosts = [
                 number.to_bytes(8, sys.byteorder, signed=True)
@@ -240,10 +251,9 @@ class _Columns:
         """Upper-case hex of store host and physical offset."""
         frames = self._frames
         host_at = frames.store_host_at[mask]
-        plain = np.frombuffer(self._data, dtype=np.uint8)
         count, width = len(host_at), host_bytes + 8
         raw = np.empty((count, width), dtype=np.uint8)
-        raw[:, :host_bytes] = plain[host_at[:, None] + np.arange(host_bytes)]
+        raw[:, :host_bytes] = self._plain[host_at[:, None] + np.arange(host_bytes)]
         physical = np.ascontiguousarray(frames.head["physical_offset"][mask])
         raw[:, host_bytes:] = physical.view(np.uint8).reshape(count, 8)
         offsets = np.arange(count + 1, dtype=np.int32) * (2 * width)

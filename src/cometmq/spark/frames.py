@@ -190,6 +190,20 @@ def pick(plain: Ints, positions: Ints, kind: np.dtype[Any]) -> Ints:
     return windows[positions].view(kind)
 
 
+def common(plain: Ints, starts: Ints, lengths: Ints) -> bytes | None:
+    """What lies at every start, if it is the same everywhere; None if it is not, or nothing is asked for."""
+    if not len(starts):
+        return None
+    length = int(lengths[0])
+    if (lengths != length).any():
+        return None
+    if not length:
+        return b""
+    found = pick(plain, starts, np.dtype((np.void, length))).tobytes()
+    first = found[:length]
+    return first if found == first * len(starts) else None
+
+
 def _reason(data: Data, position: int, size: int) -> str:
     """In the words of the decoder of single records."""
     if position < 0 or position >= len(data):

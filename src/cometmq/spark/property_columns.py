@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from cometmq.spark.frames import Ints, spans
+from cometmq.spark.frames import Ints, common, spans
 
 _NAME_END: Final = 1
 _PAIR_END: Final = 2
@@ -30,8 +30,63 @@ class PropertyColumns:
         """
         self._count = len(texts)
         edges, plain = _content(texts)
-        starts, middles, ends = _pairs(plain, edges)
-        bounds = np.searchsorted(starts, edges)
+        self._pairs: _AlikePairs | _AnyPairs = _alike_pairs(plain, edges) or _AnyPairs(plain, edges)
+
+    def map(self) -> pa.Array:
+        """All pairs, as a map column."""
+        offsets = pa.array(self._pairs.bounds.astype(np.int32))
+        return pa.MapArray.from_arrays(offsets, self._pairs.names(), self._pairs.values())
+
+    def value(self, name: str) -> pa.Array:
+        """The value of one property, null where it is missing."""
+        found = self._pairs.value(name.encode())
+        return pa.nulls(self._count, pa.string()) if found is None else found
+
+
+class _AlikePairs:
+    """Of texts that all have the same names in the same order, none twice: what one producer sends. A value is found by
+    its place then, and only what is asked for is copied."""
+
+    def __init__(self, plain: Ints, names: list[bytes], middles: Ints, ends: Ints) -> None:
+        """
+        Args:
+            middles: of each pair its separator, a row for each text; ``ends`` where it ends.
+        """
+        self._buffer = pa.py_buffer(plain)
+        self._names = names
+        self._middles = middles
+        self._ends = ends
+        self.bounds = np.arange(len(middles) + 1) * len(names)
+        """Pairs of row n are those from bound n to the next."""
+
+    def names(self) -> pa.Array:
+        rows = len(self._middles)
+        lengths = np.array([len(name) for name in self._names])
+        offsets = np.zeros(rows * len(lengths) + 1, dtype=np.int32)
+        np.cumsum(np.tile(lengths, rows), out=offsets[1:])
+        content = pa.py_buffer(b"".join(self._names) * rows)
+        return pa.Array.from_buffers(
+            pa.string(), len(offsets) - 1, [None, pa.py_buffer(offsets), content]
+        )
+
+    def values(self) -> pa.Array:
+        return spans(self._buffer, self._middles.ravel() + 1, self._ends.ravel()).view(pa.string())
+
+    def value(self, name: bytes) -> pa.Array | None:
+        if name not in self._names:
+            return None
+        place = self._names.index(name)
+        starts, ends = self._middles[:, place] + 1, self._ends[:, place]
+        return spans(self._buffer, starts, ends).view(pa.string())
+
+
+class _AnyPairs:
+    """Of texts of any kind."""
+
+    def __init__(self, plain: Ints, edges: Ints) -> None:
+        self._count = len(edges) - 1
+        starts, middles, ends = _good_pairs(plain, edges[:-1], edges[1:])
+        self.bounds = np.searchsorted(starts, edges)
         buffer = pa.py_buffer(plain)
         names = spans(buffer, starts, middles)
         encoded = names.dictionary_encode()
@@ -39,31 +94,29 @@ class PropertyColumns:
         self._codes_of: dict[bytes, int] = {
             name: code for code, name in enumerate(encoded.dictionary.to_pylist())
         }
-        kept = _last_of_each(bounds, codes, len(self._codes_of))
+        kept = _last_of_each(self.bounds, codes, len(self._codes_of))
         if kept is not None:
             starts, middles, ends, codes = (part[kept] for part in (starts, middles, ends, codes))
             names = names.take(pa.array(kept))
-            bounds = np.searchsorted(starts, edges)
+            self.bounds = np.searchsorted(starts, edges)
         self._names = names.view(pa.string())
         self._values = spans(buffer, middles + 1, ends).view(pa.string())
-        self._bounds = bounds
-        """Pairs of row n are those from bound n to the next."""
         self._codes = codes
 
-    def map(self) -> pa.Array:
-        """All pairs, as a map column."""
-        offsets = pa.array(self._bounds.astype(np.int32))
-        return pa.MapArray.from_arrays(offsets, self._names, self._values)
+    def names(self) -> pa.Array:
+        return self._names
 
-    def value(self, name: str) -> pa.Array:
-        """The value of one property, null where it is missing."""
-        code = self._codes_of.get(name.encode())
+    def values(self) -> pa.Array:
+        return self._values
+
+    def value(self, name: bytes) -> pa.Array | None:
+        code = self._codes_of.get(name)
         if code is None:
-            return pa.nulls(self._count, pa.string())
+            return None
         pairs = np.flatnonzero(self._codes == code)
         if len(pairs) == self._count:
             return self._values.take(pa.array(pairs))
-        rows = _rows(self._bounds)[pairs]
+        rows = _rows(self.bounds)[pairs]
         places = np.zeros(self._count, dtype=np.int64)
         is_missing = np.ones(self._count, dtype=bool)
         places[rows] = pairs
@@ -80,29 +133,48 @@ def _content(texts: pa.Array) -> tuple[Ints, Ints]:
     return edges, np.frombuffer(buffer, dtype=np.uint8)[: edges[-1]]
 
 
-def _pairs(plain: Ints, edges: Ints) -> tuple[Ints, Ints, Ints]:
+def _alike_pairs(plain: Ints, edges: Ints) -> _AlikePairs | None:
+    """None when the texts are not alike, or one of them has a part that is no pair."""
+    row_starts, row_ends = edges[:-1], edges[1:]
+    rows = len(row_ends)
+    if not len(plain) or (row_starts == row_ends).any():
+        return None
+    # Both separators in one pass: of all bytes only 1 and 2 become less than 2, as 0 turns into 255.
+    separators = np.flatnonzero(plain - np.uint8(1) < _PAIR_END)
+    is_middle = plain[separators] == _NAME_END
+    middles, pair_ends = separators[is_middle], separators[~is_middle]
+    pairs = len(middles) // rows
+    if not pairs or len(middles) != pairs * rows:
+        return None
+    middles = middles.reshape(rows, pairs)
+    if len(pair_ends) == len(separators) - len(pair_ends):
+        ends = pair_ends.reshape(rows, pairs)
+        if (ends[:, -1] != row_ends - 1).any():
+            return None
+    elif len(pair_ends) == (pairs - 1) * rows:
+        # The last pair of each text has no separator behind it: it ends where the text does.
+        ends = np.empty_like(middles)
+        ends[:, :-1] = pair_ends.reshape(rows, pairs - 1)
+        ends[:, -1] = row_ends
+    else:
+        return None
+    starts = np.empty_like(ends)
+    starts[:, 0] = row_starts
+    starts[:, 1:] = ends[:, :-1] + 1
+    # Each separator lies behind the one before it, so the pairs are whole and within their texts.
+    if (middles <= starts).any() or (ends <= middles + 1).any():
+        return None
+    names: list[bytes] = []
+    for place in range(pairs):
+        name = common(plain, starts[:, place], middles[:, place] - starts[:, place])
+        if name is None or name in names:
+            return None
+        names.append(name)
+    return _AlikePairs(plain, names, middles, ends)
+
+
+def _good_pairs(plain: Ints, row_starts: Ints, row_ends: Ints) -> tuple[Ints, Ints, Ints]:
     """Start, separator and end of every good pair, in the order of the buffer."""
-    separators = np.flatnonzero((plain == _NAME_END) | (plain == _PAIR_END))
-    kinds = plain[separators]
-    row_ends = edges[1:]
-    filled_ends = row_ends[np.diff(edges) > 0]
-    middles, ends = separators[0::2], separators[1::2]
-    if (
-        len(middles) == len(ends)
-        and (kinds[0::2] == _NAME_END).all()
-        and (kinds[1::2] == _PAIR_END).all()
-        and (plain[filled_ends - 1] == _PAIR_END).all()
-    ):
-        # As RocketMQ 5 and we write it: whole pairs, each with its end. So each starts where another ended.
-        starts = np.empty_like(ends)
-        starts[:1] = 0
-        starts[1:] = ends[:-1] + 1
-        if (middles > starts).all() and (ends > middles + 1).all():
-            return starts, middles, ends
-    return _any_pairs(plain, edges[:-1], row_ends)
-
-
-def _any_pairs(plain: Ints, row_starts: Ints, row_ends: Ints) -> tuple[Ints, Ints, Ints]:
     pair_ends = np.flatnonzero(plain == _PAIR_END)
     middles = np.flatnonzero(plain == _NAME_END)
     # A part starts with its row or behind a separator, and ends at the next one or with its row.

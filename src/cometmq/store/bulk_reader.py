@@ -6,10 +6,12 @@ bytes, records and entries looked at, so that the owner of the store is soon fre
 
 from __future__ import annotations
 
+import struct
 import sys
 from array import array
 from bisect import bisect_right
-from itertools import accumulate
+from itertools import accumulate, compress, islice, pairwise
+from operator import add, ne
 from typing import Final
 
 import msgspec
@@ -24,6 +26,9 @@ from cometmq.store.reader import RecordFilter, found_null, judged_code_min, outs
 # An entry is five words of four bytes: two of the offset, the size, two of the tag's hash.
 _ENTRY_WORDS: Final = 5
 _SIZE_WORD: Final = 2
+_START: Final = struct.Struct(">q12x")
+_STEP: Final = 1024
+"""Records whose sizes are added up at once."""
 
 
 class BulkLimits(msgspec.Struct, frozen=True):
@@ -73,7 +78,7 @@ class BulkReader:
             return _without_records(found_null(self._queues, queue, offset, min_offset))
         if self._extended is not None:
             tags = self._extended.entry_filter(queue, tags, unit)
-        result = self._adjacent(data, limits.max_bytes) if is_plain else None
+        result = self._everything(data, limits.max_bytes) if is_plain else None
         if result is None:
             result = self._collect(data, limits, tags, record)
         result.next_offset += offset
@@ -81,28 +86,32 @@ class BulkReader:
         result.max_offset = max_offset
         return result
 
-    def _adjacent(self, data: bytes, max_bytes: int) -> BulkResult | None:
-        """Everything is wanted and lies in one piece: no entry is looked at by itself. None when it is not so."""
+    def _everything(self, data: bytes, max_bytes: int) -> BulkResult | None:
+        """All are wanted: no entry is looked at by itself, each stretch of the log is. None when some are not there."""
         words = array("i", data)
         if sys.byteorder == "little":
             words.byteswap()
         sizes = words[_SIZE_WORD::_ENTRY_WORDS]
-        ends = list(accumulate(sizes))
-        count = max(bisect_right(ends, max_bytes), 1)
-        first = ENTRY.unpack_from(data)[0]
-        last = ENTRY.unpack_from(data, (count - 1) * ENTRY_BYTES)[0]
-        total = ends[count - 1]
-        if last + sizes[count - 1] - first != total or first < self._log.start:
+        if min(sizes) <= 0:
             return None
-        whole = self._log.view(first, total)
-        if whole is None:
-            return None
+        count = _count_within(sizes, max_bytes)
         del sizes[count:]
+        starts = [start for (start,) in _START.iter_unpack(memoryview(data)[: count * ENTRY_BYTES])]
+        if min(starts) < self._log.start:
+            return None
+        ends = list(map(add, starts, sizes))
+        # Where one does not start where the one before it ends, another stretch begins.
+        edges = [0, *compress(range(1, count), map(ne, islice(starts, 1, None), ends)), count]
+        parts: list[memoryview] = []
+        for first, end in pairwise(edges):
+            part = self._log.view(starts[first], ends[end - 1] - starts[first])
+            if part is None:
+                return None
+            parts.append(part)
+        total = sum(sizes)
         if sys.byteorder == "little":
             sizes.byteswap()
-        return BulkResult(
-            GetStatus.FOUND, count, 0, 0, [whole], count, total, sizes=sizes.tobytes()
-        )
+        return BulkResult(GetStatus.FOUND, count, 0, 0, parts, count, total, sizes=sizes.tobytes())
 
     def _collect(
         self,
@@ -161,6 +170,18 @@ class BulkReader:
             total,
             sizes=sizes.tobytes(),
         )
+
+
+def _count_within(sizes: array[int], max_bytes: int) -> int:
+    """How many of the first records have no more bytes together; one at least."""
+    total = 0
+    for at in range(0, len(sizes), _STEP):
+        step = sizes[at : at + _STEP]
+        step_bytes = sum(step)
+        if total + step_bytes > max_bytes:
+            return max(at + bisect_right(list(accumulate(step)), max_bytes - total), 1)
+        total += step_bytes
+    return len(sizes)
 
 
 def _without_records(result: GetResult) -> BulkResult:

@@ -1,0 +1,58 @@
+"""Reading everything goes by stretches of the log; it must give what looking at every entry gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cometmq.store.bulk_reader import BulkLimits, BulkResult
+from cometmq.store.message_store import MessageStore
+from cometmq.store.put import NewMessage
+
+Lab = Any
+Make = Callable[..., NewMessage]
+
+
+def read(store: MessageStore, offset: int, max_bytes: int, *, one_by_one: bool) -> BulkResult:
+    limits = BulkLimits(max_bytes=max_bytes, max_count=50, scan_max=50)
+    look = (lambda view: True) if one_by_one else None
+    return store.get_bulk("T", 0, offset, 1000, limits, record=look)
+
+
+def what(result: BulkResult) -> tuple[Any, ...]:
+    content = b"".join(result.parts)
+    return result.status, result.next_offset, result.count, result.size_bytes, result.sizes, content
+
+
+@pytest.fixture
+def store(lab: Lab, message: Make) -> MessageStore:
+    """Stretches of several records and of one, over more than one file."""
+    opened: MessageStore = lab.open()
+    for number in range(60):
+        opened.put(message(body=b"%03d" % number * (1 + number % 7), queue_id=number // 5 % 2))
+        if number % 3 == 0:
+            opened.put(message(body=b"x", topic="Other"))
+    return opened
+
+
+@pytest.mark.parametrize("max_bytes", [1, 300, 1000, 3000, 100_000])
+def test_all_of_a_queue_is_what_its_entries_say(store: MessageStore, max_bytes: int) -> None:
+    count = 0
+    for offset in range(store.max_offset("T", 0)):
+        found = read(store, offset, max_bytes, one_by_one=False)
+        assert what(found) == what(read(store, offset, max_bytes, one_by_one=True))
+        assert found.size_bytes <= max_bytes or found.count == 1
+        count += found.count
+    assert count >= store.max_offset("T", 0) > 20
+
+
+def test_neighbours_in_the_log_are_one_part(lab: Lab, message: Make) -> None:
+    store = lab.open()
+    for _ in range(4):
+        store.put(message())
+    assert len(read(store, 0, 10_000, one_by_one=False).parts) == 1
+    store.put(message(topic="Other"))
+    store.put(message())
+    assert len(read(store, 0, 10_000, one_by_one=False).parts) == 2
