@@ -21,7 +21,7 @@ from cometmq.broker.config import BrokerConfig
 from cometmq.broker.config_slices import IdentityConfig, RegistrationConfig
 from cometmq.broker.live_config import LiveConfig
 from cometmq.model.flags import READ_WRITE
-from cometmq.model.topic import TopicConfig
+from cometmq.model.topic import DataVersion, TopicConfig
 from cometmq.protocol.bodies.kv import KVTable
 from cometmq.protocol.bodies.register import RegisterBrokerBody, encode_register_body
 from cometmq.protocol.bodies.topic import TopicConfigTable, encode_data_version
@@ -68,6 +68,7 @@ class Registration:
                 name_server,
                 client,
                 self._table,
+                topics.renew_version,
                 self._identity,
                 self._mark_ordered,
                 live,
@@ -151,6 +152,7 @@ class _Link:
         name_server: str,
         client: RemotingClient,
         table: Callable[[Iterable[str] | None], TopicConfigTable],
+        renew_version: Callable[[], None],
         identity: Callable[[], IdentityConfig],
         on_ordered: Callable[[Iterable[str]], None],
         live: LiveConfig,
@@ -160,6 +162,7 @@ class _Link:
         self.name_server = name_server
         self._client = client
         self._table = table
+        self._renew_version = renew_version
         self._identity = identity
         self._on_ordered = on_ordered
         self._live = live
@@ -167,6 +170,7 @@ class _Link:
         self._ha_address = ha_address
         self._pending: set[str] = set()
         self._told_over: Connection | None = None
+        self._told_version: DataVersion | None = None
         self._is_known: bool | None = None
         self._wake = asyncio.Event()
         self._attempt: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -229,6 +233,11 @@ class _Link:
         if not names and not settings.force and not await self._is_outdated(connection):
             return
         table = self._table(names if is_partial else None)
+        if is_partial and table.data_version == self._told_version:
+            # Another topic was told of in this version while these waited to be saved. Of a version that it knows a
+            # name server takes no changes any more.
+            self._renew_version()
+            table = self._table(names)
         body = encode_register_body(
             RegisterBrokerBody(topics=table), compressed=settings.compressed, version=VERSION
         )
@@ -249,6 +258,7 @@ class _Link:
         if reply.code != ResponseCode.SUCCESS:
             raise error_for(reply, self.name_server)
         self._told_over = connection
+        self._told_version = table.data_version
         if reply.body:
             self._read_order(reply.body)
 

@@ -278,3 +278,25 @@ def test_a_broker_that_stops_taking_writes_tells_all_topics_in_a_new_version() -
         await announcing.registration.stop()
 
     run(scenario())
+
+
+def test_a_topic_that_was_saved_after_another_was_told_is_told_in_a_new_version() -> None:
+    """Otherwise a name server, which knows that version by then, would not look at the topic."""
+
+    async def scenario() -> None:
+        announcing = Announcing()
+        await announcing.registration.start()
+        late = TopicConfig(topic_name="Old", perm=4)
+        announcing.topics.put(late)
+        await announcing.add("Quick")
+        told = announcing.topics.version
+        await announcing.registration.announce([late])
+        assert announcing.first.topics() == {"Old"}
+        body = decode_register_body(
+            bytes(announcing.first.requests[-1].body), compressed=False, version=409
+        )
+        assert body.topics.topic_config_table["Old"].perm == 4
+        assert body.topics.data_version == announcing.topics.version != told
+        await announcing.registration.stop()
+
+    run(scenario())
