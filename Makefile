@@ -13,12 +13,13 @@ help: ## this list
 
 setup: $(READY) ## create .venv with every command in .venv/bin
 
-$(READY): pyproject.toml requirements-dev.lock tools/check_machine.sh
+$(READY): pyproject.toml requirements-dev.lock requirements-java.lock tools/check_machine.sh tools/setup_java.sh
 	@tools/check_machine.sh $(PYTHON)
 	@echo "setting up $(VENV): about a minute the first time"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@tools/setup_java.sh $(BIN)/python
 	@touch $@
 
 demo: setup ## start a cluster, send, consume, show what happened (ends by itself)
@@ -59,9 +60,12 @@ compatibility: setup ## write docs/compatibility.md from what `make interop` fou
 bench: setup ## every benchmark, then our broker beside RocketMQ's (needs a JDK 17, Maven, a C compiler; half an hour)
 	$(BIN)/python benchmarks/run.py
 
-lock: ## renew requirements-dev.lock (needs uv)
-	uv pip compile --quiet --universal --python-version 3.11 --extra dev --no-header --no-annotate \
-	  --no-emit-index-url --no-emit-find-links --generate-hashes --upgrade pyproject.toml -o requirements-dev.lock
+UV_COMPILE := uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
+  --no-emit-index-url --no-emit-find-links --generate-hashes --upgrade pyproject.toml
+
+lock: ## renew requirements-dev.lock and requirements-java.lock (needs uv)
+	$(UV_COMPILE) --extra dev -o requirements-dev.lock
+	$(UV_COMPILE) --extra java -c requirements-dev.lock -o requirements-java.lock
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

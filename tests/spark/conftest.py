@@ -19,10 +19,10 @@ os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
 def _java_fault() -> str | None:
     """Why Spark cannot run here."""
-    from cometmq.spark.pipeline.session import JavaMissing, check_java
+    from cometmq.spark.java import JavaMissing, choose_java
 
     try:
-        check_java(os.environ)
+        choose_java(os.environ)
     except JavaMissing as missing:
         return str(missing)
     return None

@@ -5,32 +5,17 @@ from __future__ import annotations
 import logging
 import os
 import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import resources
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from cometmq.base.errors import CometError, UsageError
+from cometmq.spark.java import choose_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-JAVA_MAJOR_MIN: Final = 17
-_JAVA_SECONDS_MAX: Final = 30.0
-_VERSION: Final = re.compile(r'version "(\d+)(?:\.(\d+))?')
-
-_ADVICE: Final = (
-    f"Spark needs Java {JAVA_MAJOR_MIN} or newer (on Debian: apt install openjdk-{JAVA_MAJOR_MIN}-jre-headless); "
-    "if it is installed elsewhere, set JAVA_HOME to its directory"
-)
-
-
-class JavaMissing(CometError):
-    """There is no Java that Spark could run on."""
 
 
 class SparkNotStarted(CometError):
@@ -53,46 +38,6 @@ def check_installed() -> None:
         ) from None
 
 
-def check_java(environment: Mapping[str, str]) -> int:
-    """The version of the Java that Spark will use. Raises JavaMissing when there is none, or an old one."""
-    home = environment.get("JAVA_HOME")
-    program = (
-        str(Path(home) / "bin" / "java")
-        if home
-        else shutil.which("java", path=environment.get("PATH"))
-    )
-    if program is None:
-        raise JavaMissing(f"no java on the PATH. {_ADVICE}")
-    try:
-        told = subprocess.run(
-            [program, "-version"],
-            capture_output=True,
-            text=True,
-            timeout=_JAVA_SECONDS_MAX,
-            check=False,
-        )
-    except OSError as error:
-        raise JavaMissing(f"{program} cannot be run: {error.strerror}. {_ADVICE}") from None
-    except subprocess.TimeoutExpired:
-        raise JavaMissing(
-            f"{program} -version gave no answer in {_JAVA_SECONDS_MAX:g} s. {_ADVICE}"
-        ) from None
-    major = java_major(told.stderr + told.stdout)
-    if major is None:
-        raise JavaMissing(f"{program} -version said no version. {_ADVICE}")
-    if major < JAVA_MAJOR_MIN:
-        raise JavaMissing(f"{program} is Java {major}. {_ADVICE}")
-    return major
-
-
-def java_major(text: str) -> int | None:
-    """The version in what ``java -version`` prints; "1.8.0" is 8."""
-    match = _VERSION.search(text)
-    if match is None:
-        return None
-    return int(match[2]) if match[1] == "1" and match[2] else int(match[1])
-
-
 @contextmanager
 def spark_session(
     name: str, *, master: str, settings: Mapping[str, str], python_files: tuple[str, ...] = ()
@@ -106,7 +51,7 @@ def spark_session(
     check_installed()
     is_remote = master.startswith("sc://")
     if not is_remote:
-        check_java(os.environ)
+        choose_java(os.environ)
     # Otherwise workers take whatever python3 the PATH has.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
