@@ -171,7 +171,7 @@ class ConsumerFilters:
         """The content of the file."""
         by_topic = {
             topic: {
-                "groupFilterData": {group: _fields(entry) for group, entry in groups.items()},
+                "groupFilterData": {group: filter_fields(entry) for group, entry in groups.items()},
                 "topic": topic,
             }
             for topic, groups in self._table.items()
@@ -275,7 +275,8 @@ def _compile(text: str) -> MessageFilter:
     return selector_filter(Selector(text))
 
 
-def _fields(entry: ConsumerFilter) -> dict[str, Any]:
+def filter_fields(entry: ConsumerFilter) -> dict[str, Any]:
+    """A filter as RocketMQ writes it."""
     return dict(sorted({**msgspec.to_builtins(entry), "dead": entry.is_dead}.items()))
 
 

@@ -447,6 +447,7 @@ class Broker:
                 delays=self.schedule,
                 modes=self.modes,
                 clients=self.clients,
+                filters=self.filters,
                 stats=self.stats,
                 flow=self.flow,
                 clock=self.clock,

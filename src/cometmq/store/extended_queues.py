@@ -154,6 +154,9 @@ class ExtendedConsumeQueues(ConsumeQueues):
             self.before_rebuild()
         for queue in lost:
             logger.warning("units lost topic=%s queue=%d", queue.topic, queue.queue_id)
+            # From the back, for a power loss may bring files back: a queue that begins with a later one would be taken
+            # for one whose first messages have expired.
+            self.truncate(queue, queue.first_start // ENTRY_BYTES, queue.last_start)
             self.delete_queue(queue)
         return lost
 

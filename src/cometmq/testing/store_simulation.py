@@ -112,6 +112,13 @@ class StoreSimulation:
             self.make_space()
         self.model.check_everything(self.store)
 
+    def start_again(self) -> None:
+        """After a stop; whatever was changed on the disk since then is found."""
+        if self._try_to_load():
+            self.model.check_everything(self.store)
+        else:
+            self._come_back()
+
     def crash(self, outage: Outage) -> None:
         """Now, between two disk calls."""
         self._outage = outage

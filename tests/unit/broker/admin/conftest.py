@@ -12,11 +12,13 @@ import pytest
 from cometmq.base.system import SystemFiles
 from cometmq.broker.client_registry import ClientRegistry
 from cometmq.broker.config import load_broker_config
+from cometmq.broker.consumer_filters import ConsumerFilters
 from cometmq.broker.flow_control import FlowControl
 from cometmq.broker.live_config import LiveConfig
 from cometmq.broker.processors.admin.all import register_admin
 from cometmq.broker.request_modes import RequestModes
 from cometmq.broker.stats import BrokerStats
+from cometmq.model.bloom import bloom_filter
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.subscription import build_subscription
 from cometmq.model.topic import TopicConfig
@@ -24,6 +26,7 @@ from cometmq.protocol import fastjson
 from cometmq.protocol.command import Command
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.store.extended_queue import Unit
 from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.groups import GroupTable
 from cometmq.store.meta.offsets import OffsetTable
@@ -52,6 +55,7 @@ class ListStore:
     def __init__(self) -> None:
         self.queues: dict[tuple[str, int], list[tuple[int, int, int]]] = {}
         self.first_offsets: dict[tuple[str, int], int] = {}
+        self.units_by_offset: dict[int, Unit] = {}
         self.records: dict[int, bytes] = {}
         self.calls: list[str] = []
         self.watermarks = Watermarks()
@@ -87,6 +91,12 @@ class ListStore:
         low = self.min_offset(topic, queue_id)
         messages = list(enumerate(self.queues[topic, queue_id], low))
         return [(at * 100, size, tags) for at, (_, size, tags) in messages[offset - low :][:count]]
+
+    def units(self, topic: str, queue_id: int, offset: int, count: int) -> list[Unit | None]:
+        return [
+            self.units_by_offset.get(offset + at)
+            for at in range(len(self.entries(topic, queue_id, offset, count)))
+        ]
 
     def queue_ids(self, topic: str) -> list[int]:
         return [queue_id for name, queue_id in self.queues if name == topic]
@@ -174,6 +184,7 @@ class Rig:
             table.load()
         self.modes = RequestModes(meta, files)
         self.clients = ClientRegistry(self.clock)
+        self.filters = ConsumerFilters(meta, files, self.clock, bloom_filter(32, 20))
         self.stats = BrokerStats(self.clock, cluster="C49")
         self.flow = FlowControl(config.flow)
         self.announced: list[str] = []
@@ -190,6 +201,7 @@ class Rig:
             delays=FakeDelays(),
             modes=self.modes,
             clients=self.clients,
+            filters=self.filters,
             stats=self.stats,
             flow=self.flow,
             clock=self.clock,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from typing import Any
 
 import pytest
 
 from cometmq.broker.processors.admin.consume_stats import time_text
 from cometmq.broker.runtime_info import duration_text, size_text
+from cometmq.model.subscription import SubscriptionData
+from cometmq.store.extended_queue import Unit
 
 
 def queue(queue_id: int, topic: str = "t") -> str:
@@ -157,6 +160,35 @@ def test_queue_entries(rig: Any) -> None:
     assert (reply.code, reply.remark) == (0, "Index 9 of 2@t is not exist!")
     reply = rig.ask(321, {**ext, "queueId": "9"})
     assert (reply.code, reply.remark) == (1, "9@t is not exist!")
+
+
+def test_units_of_queue_entries(rig: Any) -> None:
+    rig.topic("t")
+    rig.store.add("t", 0, 1, 2, 3)
+    wish = SubscriptionData(topic="t", sub_string="a > 5", sub_version=7, expression_type="SQL92")
+    rig.consumer("g", "c1", "t")
+    rig.filters.register("g", [wish])
+    bits = rig.filters.bits_of("t", "a\x019\x02")
+    later = rig.clock.now_ms + 1
+    rig.store.units_by_offset = {1: Unit(7, later, bits), 2: Unit(7, later, bytes(14))}
+    ext = {"topic": "t", "queueId": "0", "index": "0", "count": "3", "consumerGroup": "g"}
+    # As long as the group wants everything by tag, every entry will do.
+    assert [entry["eval"] for entry in rig.json(321, ext)["queueData"]] == [False, True, True]
+    rig.clients.consumer_group("g").subscriptions["t"] = wish
+    told = rig.json(321, ext)
+    assert json.loads(told["filterData"])["expression"] == "a > 5"
+    plain, wanted, unwanted = told["queueData"]
+    assert plain == {"physicOffset": 0, "physicSize": 100, "tagsCode": 7, "eval": False}
+    assert (wanted["eval"], unwanted["eval"]) == (True, False)
+    assert json.loads(wanted["extendDataJson"]) == {
+        "filterBitMap": b64encode(bits).decode(),
+        "msgStoreTime": later,
+        "size": 34,
+        "tagsCode": 7,
+    }
+    lines = wanted["bitMap"].split("\n")
+    assert [len(line) for line in lines] == [48, 64, 0]
+    assert int(lines[0] + lines[1], 2) == int.from_bytes(bits, "little")
 
 
 def test_stats_by_name_and_key(rig: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cometmq.base.ports import Clock, Files
 from cometmq.broker.client_registry import ClientRegistry
+from cometmq.broker.consumer_filters import ConsumerFilters
 from cometmq.broker.flow_control import FlowControl
 from cometmq.broker.live_config import LiveConfig
 from cometmq.broker.processors.admin.assignments import AssignmentAdmin, QueuesOf
@@ -42,6 +43,7 @@ def register_admin(
     delays: Delays,
     modes: RequestModes,
     clients: ClientRegistry,
+    filters: ConsumerFilters,
     stats: BrokerStats,
     flow: FlowControl,
     clock: Clock,
@@ -105,7 +107,7 @@ def register_admin(
     ).register(dispatcher)
     ForwardingAdmin(broker_name=name, clients=clients, store=store).register(dispatcher)
     ConnectionAdmin(clients).register(dispatcher)
-    QueueAdmin(clients=clients, store=store).register(dispatcher)
+    QueueAdmin(clients=clients, filters=filters, store=store).register(dispatcher)
     AssignmentAdmin(topics=topics, clients=clients, modes=modes, queues_of=queues_of).register(
         dispatcher
     )
