@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from . import distribution
 from .certificates import Certificates
 from .features import JAVA_VERSIONS
 from .java import JavaProgram, MissingComponent, compile_program, fetch_jars, require_tools
@@ -47,6 +48,21 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if session.config.getoption("numprocesses", None):
         with required():
             require_tools(EVERY_TOOL)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: distribution.rank(item.path.name))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(
+    config: pytest.Config, log: object
+) -> distribution.Distribution | None:
+    # Other ways to spread the tests may be asked for.
+    if config.getoption("dist") == "loadscope":
+        return distribution.Distribution(config, log)
+    return None
 
 
 @pytest.fixture(scope="session")

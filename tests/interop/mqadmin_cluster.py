@@ -16,6 +16,7 @@ from cometmq.client.errors import NoRoute
 from cometmq.model.message import Message
 from cometmq.remoting.client import RemotingClient
 
+from . import patience
 from .admin_calls import create_group, create_topic
 from .java import QUIET_LOGBACK
 from .mqadmin_script import GROUP, ONLINE_GROUP, PRODUCERS, SCRIPT, TOPIC, Step
@@ -27,8 +28,8 @@ BROKER_NAME = "admin-broker"
 CLUSTER_NAME = "interop-cluster"
 QUEUES = 4
 MESSAGES_PER_QUEUE = 5
-SCRIPT_SECONDS_MAX = 120
-WAIT_SECONDS_MAX = 30.0
+SCRIPT_SECONDS_MAX = 240
+WAIT_SECONDS_MAX = 60.0
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ async def _prepare(name_server: str, broker: str) -> SendResult:
                 keys=[f"key-{number}"],
                 properties={"colour": "grün"},
             )
-            sent = await producer.send(message, queue=queues[number % QUEUES], timeout=10)
+            sent = await patience.send(producer, message, queues[number % QUEUES])
 
         async def is_readable() -> bool:
             # RocketMQ's queues and index follow its log with a delay.

@@ -31,10 +31,14 @@ REPOSITORY = HERE.parent.parent
 READY_SECONDS_MAX = 90
 STOP_SECONDS_MAX = 90
 POLL_SECONDS = 0.05
+ASK_SECONDS = 15
 
 # Below the range that the system hands out to outgoing connections. Otherwise a client may sit on the broker's port
 # while the broker restarts.
-PORT_MIN, PORT_MAX = 20_000, 32_000
+PORT_MIN, PORT_MAX = 20_000, 31_999
+WORKERS_MAX = 8
+PORTS_PER_WORKER = (PORT_MAX - PORT_MIN + 1) // WORKERS_MAX
+_given: set[int] = set()
 
 GET_ROUTEINFO_BY_TOPIC = 105
 TOPIC_NOT_EXIST = 17
@@ -261,7 +265,9 @@ def ask(
         }
     ).encode()
     with contextlib.ExitStack() as stack:
-        connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5))
+        connection = stack.enter_context(
+            socket.create_connection(("127.0.0.1", port), timeout=ASK_SECONDS)
+        )
         if tls is not None:
             connection = stack.enter_context(
                 tls.wrap_socket(connection, server_hostname="127.0.0.1")
@@ -274,9 +280,15 @@ def ask(
 
 
 def free_ports(*offsets: int) -> list[int]:
-    """Ports at fixed distances from each other, all free at this moment on every local address."""
-    for _ in range(200):
-        base = random.randint(PORT_MIN, PORT_MAX)
+    """Ports at fixed distances from each other, all free at this moment on every local address.
+
+    Nobody else gets them: a server may be away for a while and want its port back.
+    """
+    low, high = _own_range()
+    for _ in range(400):
+        base = random.randint(low - min(offsets), high - max(offsets))
+        if any(base + offset in _given for offset in offsets):
+            continue
         with contextlib.ExitStack() as stack:
             try:
                 for offset in offsets:
@@ -285,8 +297,19 @@ def free_ports(*offsets: int) -> list[int]:
                     probe.bind(("", base + offset))
             except OSError:
                 continue
-            return [base + offset for offset in offsets]
-    raise RuntimeError(f"no free ports between {PORT_MIN} and {PORT_MAX}")
+            ports = [base + offset for offset in offsets]
+            _given.update(ports)
+            return ports
+    raise RuntimeError(f"no free ports between {low} and {high}")
+
+
+def _own_range() -> tuple[int, int]:
+    """The first and the last port for this process: workers that run side by side have different ones."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if not worker:
+        return PORT_MIN, PORT_MAX
+    low = PORT_MIN + int(worker.removeprefix("gw")) % WORKERS_MAX * PORTS_PER_WORKER
+    return low, low + PORTS_PER_WORKER - 1
 
 
 def _read(read: Callable[[int], bytes], size: int) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from .java import JAVAC_SECONDS_MAX, QUIET_LOGBACK, cached, clean_environment, run_tool, tail
@@ -29,9 +29,17 @@ class SingleJava:
         self._classes = cached(f"classes-{name}", [source], fill, salt=jars.name)
 
     def run(
-        self, home: Path, arguments: Iterable[str], *, text: str = "", seconds_max: float
+        self,
+        home: Path,
+        arguments: Iterable[str],
+        *,
+        text: str = "",
+        seconds_max: float,
+        settings: Mapping[str, str] | None = None,
     ) -> str:
         """What the program printed. Its logs go below ``home``, ``text`` to its standard input.
+
+        ``settings`` are further system properties.
 
         Raises:
             AssertionError: it did not end in time, or not well.
@@ -50,6 +58,7 @@ class SingleJava:
             "rocketmq.client.logLevel": "ERROR",
             # A program may want to stay when a library of RocketMQ ends the process.
             "java.security.manager": "allow",
+            **(settings or {}),
         }
         flags = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         flags += [f"-D{name}={value}" for name, value in properties.items()]

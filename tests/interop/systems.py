@@ -7,6 +7,7 @@ line. ``servers`` knows how to run a process; here is what its parts are made of
 from __future__ import annotations
 
 import contextlib
+import socket
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -38,6 +39,22 @@ _EXPORTED = ("jdk.internal.ref", "sun.nio.ch")
 # These servers live for seconds: start-up time counts for more than the best machine code.
 _QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
+# Half of a start goes into a certificate that nobody asks for. Whoever wants TLS sets the variable anew.
+_NO_TLS = {"JAVA_TOOL_OPTIONS": "-Dtls.server.mode=disabled"}
+
+# Settings for RocketMQ's brokers on a small and busy machine.
+_RELIEF: dict[str, object] = {
+    # What keeps a core busy in 5.5 while nothing happens: the first wait for this interval is a loop without a pause
+    # (ten seconds unless told otherwise), and every flush of timers looks through all the slots of a week.
+    "transactionMetricFlushInterval": 200,
+    "timerFlushIntervalMs": 5000,
+    # A Java process that has just started is slow, and would refuse for that alone.
+    "brokerFastFailureEnable": "false",
+    "osPageCacheBusyTimeOutMills": 60_000,
+    # Nor is it about how full the disk of this machine is.
+    "diskMaxUsedSpaceRatio": 95,
+}
+
 
 def commands_of(system: str, home: Path) -> ServerCommands:
     """How to start a system's servers; ``home`` is for what Java's write beside their stores.
@@ -64,7 +81,7 @@ def commands_of(system: str, home: Path) -> ServerCommands:
     return ServerCommands(
         ("java", "-Xmx128m", *flags, f"{package}.namesrv.NamesrvStartup"),
         ("java", "-Xmx512m", *flags, f"{package}.broker.BrokerStartup"),
-        {"ROCKETMQ_HOME": str(home)},
+        {"ROCKETMQ_HOME": str(home), **_NO_TLS},
     )
 
 
@@ -78,6 +95,7 @@ class NameServer:
         conf.write_text(f"listenPort={self.port}\nkvConfigPath={directory / 'kvConfig.json'}\n")
         command = [*commands.name_server, "-c", str(conf)]
         self._server = Server("namesrv", command, commands.environment, directory)
+        self._is_theirs = _is_theirs(commands)
 
     @property
     def address(self) -> str:
@@ -94,9 +112,14 @@ class NameServer:
         try:
             self.start()
             yield self
-            self._server.stop()
+            self.stop()
         finally:
             self.kill()
+
+    def stop(self) -> None:
+        """Ends the name server by SIGTERM."""
+        with _watching(self.port) if self._is_theirs else contextlib.nullcontext():
+            self._server.stop()
 
     def knows(self, broker_port: int) -> bool:
         """Whether a broker on that port has registered, and with the topic that every broker has."""
@@ -121,7 +144,7 @@ class Broker:
         self.port = free_ports(0, -2, +1)[0]
         self._name_servers = name_servers
         self._conf = directory / f"{name}.conf"
-        values = {
+        self._settings: dict[str, object] = {
             "listenPort": self.port,
             "brokerClusterName": "interop-cluster",
             "brokerName": name,
@@ -132,7 +155,6 @@ class Broker:
             "autoCreateTopicEnable": "true",
             **settings,
         }
-        self._conf.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
         self._server: Server | None = None
         self._is_theirs = False
 
@@ -145,7 +167,9 @@ class Broker:
         addresses = ";".join(each.address for each in self._name_servers)
         command = [*commands.broker, "-n", addresses, "-c", str(self._conf)]
         self._server = Server(self.name, command, commands.environment, self.directory)
-        self._is_theirs = "ROCKETMQ_HOME" in commands.environment
+        self._is_theirs = _is_theirs(commands)
+        values = {**_RELIEF, **self._settings} if self._is_theirs else self._settings
+        self._conf.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
         self._server.start(lambda: accepts(self.port) and (not until_known or self.is_known()))
 
     def is_known(self) -> bool:
@@ -159,7 +183,9 @@ class Broker:
     def stop(self) -> None:
         """Ends the broker by SIGTERM."""
         if self._server is not None:
-            self._server.stop()
+            ports = (self.port, self.port - 2)
+            with _watching(*ports) if self._is_theirs else contextlib.nullcontext():
+                self._server.stop()
             self._server = None
 
     def kill(self) -> None:
@@ -173,6 +199,22 @@ class Broker:
     def _remove_empty_files(self) -> None:
         """RocketMQ gives a new file its size in a second step; one killed in between never starts again (exit code 253)
         until somebody deletes the empty file. Ours is not helped: it must start with whatever it left."""
-        for file in self.store.glob("consumequeue/*/*/*"):
-            if file.stat().st_size == 0:
-                file.unlink()
+        for pattern in ("commitlog/*", "consumequeue/*/*/*"):
+            for file in self.store.glob(pattern):
+                if file.stat().st_size == 0:
+                    file.unlink()
+
+
+def _is_theirs(commands: ServerCommands) -> bool:
+    return "ROCKETMQ_HOME" in commands.environment
+
+
+@contextlib.contextmanager
+def _watching(*ports: int) -> Iterator[None]:
+    """Connections to a server of RocketMQ that is about to end: for each of its ports it looks every three seconds
+    whether it should, and at once when a connection ends."""
+    with contextlib.ExitStack() as stack:
+        for port in ports:
+            with contextlib.suppress(OSError):  # It may have died already.
+                stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=2))
+        yield

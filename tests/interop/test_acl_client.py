@@ -17,6 +17,7 @@ from cometmq.protocol.command import Command
 from cometmq.protocol.fields import encode_fields
 from cometmq.protocol.headers.send import SendMessageHeaderV2
 
+from .admin_calls import CALL_SECONDS
 from .conftest import required
 from .systems import ROCKETMQ_4, Broker, NameServer, commands_of
 
@@ -114,12 +115,12 @@ def test_signed_requests_of_all_kinds_are_taken(servers: tuple[NameServer, Broke
             _send(ALLOWED, encode_batch([BatchElement(0, b"one", b"")]), batch=True),
             Command(RequestCode.GET_MAX_OFFSET, {"topic": ALLOWED, "queueId": "0"}),
         ):
-            reply = await instance.call(address, command, 5.0)
+            reply = await instance.call(address, command, CALL_SECONDS)
             assert reply.code == ResponseCode.SUCCESS, (command, reply)
         # A request that is sent again is signed anew.
         again = _send(ALLOWED, b"again")
         for _ in range(2):
-            assert (await instance.call(address, again, 5.0)).code == ResponseCode.SUCCESS
+            assert (await instance.call(address, again, CALL_SECONDS)).code == ResponseCode.SUCCESS
 
     _with_instance(servers, work, USER)
 
@@ -149,7 +150,7 @@ def test_what_is_not_allowed_is_refused(
     servers: tuple[NameServer, Broker], credentials: Credentials, topic: str
 ) -> None:
     async def work(instance: ClientInstance) -> None:
-        reply = await instance.call(servers[1].address, _send(topic, b"x"), 5.0)
+        reply = await instance.call(servers[1].address, _send(topic, b"x"), CALL_SECONDS)
         assert reply.code != ResponseCode.SUCCESS
         assert "AclException" in (reply.remark or ""), reply
 

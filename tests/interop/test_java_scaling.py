@@ -15,6 +15,8 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
 SECONDS_MAX = 200
 EXIT_CODE_MISSING = 3
+# Consumers look for new queues every 20 seconds otherwise.
+SETTINGS = {"rocketmq.client.rebalance.waitInterval": "1000"}
 
 
 @pytest.mark.parametrize("client", ["4.9.8", "5.5.0"])
@@ -42,7 +44,9 @@ def test_java_clients_follow_brokers_and_queues(client: str, tmp_path: Path) -> 
             for broker in brokers:
                 broker.start(ours, until_known=False)
                 arguments += [broker.name, broker.address]
-            printed = program.run(tmp_path / "java", arguments, seconds_max=SECONDS_MAX)
+            printed = program.run(
+                tmp_path / "java", arguments, seconds_max=SECONDS_MAX, settings=SETTINGS
+            )
         finally:
             for broker in brokers:
                 broker.kill()

@@ -34,7 +34,7 @@ JAVA_CLIENTS = ("4.9.8", "5.5.0")
 QUEUES = 2
 MESSAGES = 60
 JAVA_SECONDS_MAX = 240
-WAIT_SECONDS_MAX = 30.0
+WAIT_SECONDS_MAX = 60.0
 EXIT_CODE_MISSING = 3
 
 # The first test waits for five Java servers.

@@ -166,7 +166,7 @@ def test_we_read_the_trace_of_rocketmqs_client(
 
     async def find() -> list[TraceRecord]:
         async with Producer("readers", name_servers=name_servers) as client:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(SECONDS_MAX):
                 while not (found := await client.query(TRACE_TOPIC, message_id)):
                     await asyncio.sleep(0.2)
             return [record for message in found for record in decode_traces(message.body.decode())]

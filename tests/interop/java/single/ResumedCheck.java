@@ -43,6 +43,7 @@ public final class ResumedCheck {
         TransactionMQProducer producer = new TransactionMQProducer("producer-" + topic);
         producer.setNamesrvAddr(nameServer);
         producer.setTransactionListener(new Listener());
+        producer.setSendMsgTimeout(10_000);
         producer.start();
         byte[] body = "given up".getBytes(StandardCharsets.UTF_8);
         producer.sendMessageInTransaction(new Message(topic, body), null);

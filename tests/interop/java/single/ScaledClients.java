@@ -23,7 +23,8 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 /**
  * {@code ScaledClients NAME_SERVER TOPIC NAME_A ADDRESS_A NAME_B ADDRESS_B}: a producer and two consumers at work while the topic
  * is made on a second broker, gets more queues and fewer, and the first broker is closed to producers, drained and opened
- * again. No send may fail, everything sent is consumed. Prints {@code ok TOPIC}, or ends with a stack trace.
+ * again. No send may fail, everything sent is consumed. {@code rocketmq.client.rebalance.waitInterval} should be short: the
+ * consumers look for new queues by themselves, and every 20 seconds otherwise. Prints {@code ok TOPIC}, or ends with a stack trace.
  */
 public final class ScaledClients {
     private static final long WAIT_NANOS = TimeUnit.SECONDS.toNanos(60);
@@ -41,6 +42,7 @@ public final class ScaledClients {
     private final String topic;
     private final String group;
     private final DefaultMQAdminExt admin = new DefaultMQAdminExt();
+    private final List<DefaultMQPushConsumer> consumers = new ArrayList<>();
 
     private ScaledClients(String topic) {
         this.topic = topic;
@@ -60,13 +62,14 @@ public final class ScaledClients {
         admin.start();
         update(addressA, 4, 4);
         waitFor("the topic", () -> knows(nameServer));
-        List<DefaultMQPushConsumer> consumers = new ArrayList<>();
         for (String name : List.of("left", "right")) {
             consumers.add(consumer(nameServer, name));
         }
         DefaultMQProducer producer = new DefaultMQProducer("producer-" + topic);
         producer.setNamesrvAddr(nameServer);
         producer.setPollNameServerInterval(ROUTE_MS);
+        // A slow machine is not what this is about.
+        producer.setSendMsgTimeout(10_000);
         producer.start();
         Thread sender = new Thread(() -> send(producer));
         sender.start();
@@ -156,6 +159,8 @@ public final class ScaledClients {
     /** How many messages of a broker's queues, from one number on, the group has not consumed yet. */
     private long behind(String broker, int fromQueue) {
         try {
+            // By themselves they would do so for the first time after ten seconds.
+            consumers.forEach(consumer -> consumer.getDefaultMQPushConsumerImpl().persistConsumerOffset());
             return admin.examineConsumeStats(group, topic).getOffsetTable().entrySet().stream()
                 .filter(entry -> entry.getKey().getTopic().equals(topic))
                 .filter(entry -> entry.getKey().getBrokerName().equals(broker))

@@ -16,6 +16,7 @@ import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.PullResult;
 import org.apache.rocketmq.client.consumer.PullStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListener;
+import org.apache.rocketmq.client.impl.consumer.ProcessQueue;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.TopicConfig;
 import org.apache.rocketmq.common.admin.OffsetWrapper;
@@ -71,6 +72,22 @@ final class Cluster implements AutoCloseable {
         brokerName = broker.getBrokerName();
         brokerAddress = broker.getBrokerAddrs().get(0L);
         clusterName = info.getClusterAddrTable().keySet().iterator().next();
+    }
+
+    private Cluster(Cluster other) {
+        nameServer = other.nameServer;
+        prefix = other.prefix;
+        admin = other.admin;
+        producer = other.producer;
+        reader = other.reader;
+        brokerName = other.brokerName;
+        brokerAddress = other.brokerAddress;
+        clusterName = other.clusterName;
+    }
+
+    /** The same clients for a scenario that runs beside others: closing it ends the consumers of that scenario alone. */
+    Cluster share() {
+        return new Cluster(this);
     }
 
     String name(String stem) {
@@ -178,6 +195,14 @@ final class Cluster implements AutoCloseable {
             .filter(queue -> queue.getTopic().equals(topic))
             .map(MessageQueue::getQueueId)
             .collect(Collectors.toCollection(TreeSet::new));
+    }
+
+    /** What a consumer has pulled of a topic's queues and holds in memory. */
+    static List<ProcessQueue> pulledQueues(DefaultMQPushConsumer consumer, String topic) {
+        return consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl().getProcessQueueTable().entrySet().stream()
+            .filter(entry -> entry.getKey().getTopic().equals(topic))
+            .map(Map.Entry::getValue)
+            .collect(Collectors.toList());
     }
 
     /** What the broker holds as committed, queue id to offset. */

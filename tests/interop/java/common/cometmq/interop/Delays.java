@@ -14,7 +14,7 @@ final class Delays {
     static final int LEVELS = 6;
 
     /** A loaded machine is no fault of the server; a message that comes too early always is. */
-    private static final long LATE_MS_MAX = 3_000;
+    private static final long LATE_MS_MAX = 10_000;
 
     private Delays() {}
 

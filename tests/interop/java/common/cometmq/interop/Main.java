@@ -2,9 +2,14 @@ package cometmq.interop;
 
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 
 /**
  * Drives servers through the real Java client and prints one line for each scenario: {@code ok NAME} or
@@ -26,6 +31,11 @@ public final class Main {
     interface Scenario {
         void run(Cluster cluster) throws Exception;
     }
+
+    /** Modes whose scenarios wait most of their time, and do not disturb each other. */
+    private static final Set<String> SIDE_BY_SIDE = Set.of("later", "transactions", "replays");
+
+    private static final int SCENARIOS_AT_ONCE = 4;
 
     private static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);
 
@@ -50,13 +60,30 @@ public final class Main {
             chosen.keySet().retainAll(List.of(arguments).subList(3, arguments.length));
         }
         Cluster cluster = new Cluster(arguments[1], arguments[2]);
-        int failures = 0;
-        for (Map.Entry<String, Scenario> entry : chosen.entrySet()) {
-            failures += run(entry.getKey(), entry.getValue(), cluster) ? 0 : 1;
-        }
+        boolean isFine = SIDE_BY_SIDE.contains(arguments[0]) ? runAllAtOnce(chosen, cluster) : runInTurn(chosen, cluster);
         cluster.shutdown();
         // Some threads of the client are no daemons and outlive its shutdown.
-        System.exit(failures == 0 ? 0 : 1);
+        System.exit(isFine ? 0 : 1);
+    }
+
+    private static boolean runInTurn(Map<String, Scenario> chosen, Cluster cluster) {
+        boolean isFine = true;
+        for (Map.Entry<String, Scenario> entry : chosen.entrySet()) {
+            isFine &= run(entry.getKey(), entry.getValue(), cluster);
+        }
+        return isFine;
+    }
+
+    private static boolean runAllAtOnce(Map<String, Scenario> chosen, Cluster cluster) throws Exception {
+        ExecutorService pool = Executors.newFixedThreadPool(SCENARIOS_AT_ONCE);
+        List<Future<Boolean>> outcomes = new ArrayList<>();
+        chosen.forEach((name, scenario) -> outcomes.add(pool.submit(() -> run(name, scenario, cluster.share()))));
+        boolean isFine = true;
+        for (Future<Boolean> outcome : outcomes) {
+            isFine &= outcome.get();
+        }
+        pool.shutdown();
+        return isFine;
     }
 
     private static Map<String, Scenario> scenarios() {

@@ -33,6 +33,8 @@ final class Pushes {
      */
     private static final long NOTIFIED_MS = 10_000;
 
+    private static final long CALL_MS = 10_000;
+
     private Pushes() {}
 
     static void addTo(Map<String, Main.Scenario> all) {
@@ -197,7 +199,7 @@ final class Pushes {
         request.setClientId(clientId);
         request.setConsumerGroup(group);
         request.setMqSet(queues);
-        return api(cluster).lockBatchMQ(cluster.brokerAddress, request, 3_000);
+        return api(cluster).lockBatchMQ(cluster.brokerAddress, request, CALL_MS);
     }
 
     private static void unlockAs(Cluster cluster, String clientId, String group, Set<MessageQueue> queues)
@@ -206,7 +208,7 @@ final class Pushes {
         request.setClientId(clientId);
         request.setConsumerGroup(group);
         request.setMqSet(queues);
-        api(cluster).unlockBatchMQ(cluster.brokerAddress, request, 3_000, false);
+        api(cluster).unlockBatchMQ(cluster.brokerAddress, request, CALL_MS, false);
     }
 
     private static MQClientAPIImpl api(Cluster cluster) {

@@ -15,6 +15,7 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyContext;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.exception.MQClientException;
+import org.apache.rocketmq.client.impl.consumer.ProcessQueue;
 import org.apache.rocketmq.common.admin.ConsumeStats;
 import org.apache.rocketmq.common.admin.OffsetWrapper;
 import org.apache.rocketmq.common.message.MessageExt;
@@ -121,10 +122,14 @@ final class Replays {
         cluster.start(consumer);
         Check.eventually("a message in work", () -> jam.inbox.size() == 1 ? null : jam.inbox.size() + " of them");
         cluster.commitNow(history.topic, offsets(0), consumer);
+        List<ProcessQueue> pulled = Cluster.pulledQueues(consumer, history.topic);
+        Check.equal(QUEUES, pulled.size(), "queues that were pulled");
 
         Check.equal(offsets(HALF), byQueue(history.reset(-1)), "where queues go on");
-        // The client forgets what it has pulled and then waits for ten seconds.
-        Check.within(PATIENCE_MS, "the end committed by the client", () -> {
+        // The client forgets what it has pulled and then waits for ten seconds. The broker has noted the end before that.
+        Check.within(PATIENCE_MS, "the client forgets what it has pulled", () ->
+            pulled.stream().allMatch(ProcessQueue::isDropped) ? null : pulled.toString());
+        Check.within(PATIENCE_MS, "the end committed", () -> {
             Map<Integer, Long> found = cluster.committed(history.group, history.topic);
             return found.equals(offsets(HALF)) ? null : found.toString();
         });

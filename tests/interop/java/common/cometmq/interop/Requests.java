@@ -52,7 +52,7 @@ final class Requests {
         String topic = cluster.createTopic("monologue", 1);
         DefaultMQProducer asking = producer(cluster, "asking-nobody");
         Check.refused(RequestTimeoutException.class, "a request that nobody answers",
-            () -> asking.request(new Message(topic, new byte[] {1}), 1_000));
+            () -> asking.request(new Message(topic, new byte[] {1}), 3_000));
         cluster.readTopic(topic, 1);
     }
 

@@ -91,15 +91,12 @@ final class Retries {
             context.setSuspendCurrentQueueTimeMillis(100);
             return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT;
         };
-        start(cluster, group, topic, listener, 2);
+        DefaultMQPushConsumer consumer = start(cluster, group, topic, listener, 2);
         String id = cluster.producer.send(new Message(topic, "bad", "key", body())).getMsgId();
         cluster.producer.send(new Message(topic, "good", "key", body()));
         letterOf(cluster, group, topic, id);
         // What stood behind it is not held up any longer.
-        Check.eventually("the queue goes on", () -> {
-            long offset = cluster.committed(group, topic).getOrDefault(0, 0L);
-            return offset == 2 ? null : "offset " + offset;
-        });
+        cluster.commitNow(topic, Map.of(0, 2L), consumer);
     }
 
     private static DefaultMQPushConsumer start(
