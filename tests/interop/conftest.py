@@ -17,6 +17,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,7 +58,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(
-    config: pytest.Config, log: object
+    config: pytest.Config, log: Any
 ) -> distribution.Distribution | None:
     # Other ways to spread the tests may be asked for.
     if config.getoption("dist") == "loadscope":
