@@ -40,9 +40,8 @@ format: setup ## rewrite files the way `check` wants them
 	$(BIN)/ruff check --fix .
 
 interop: setup ## software that is not ours with our servers, our client with theirs (needs a JDK 17, Maven, Go, Node)
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -p no:cacheprovider tests/interop $(PYTEST_FLAGS)
-	COMETMQ_CLIENT_SERVERS=rocketmq-4.9.7 $(BIN)/python -m pytest -q -n 2 --dist loadfile -p no:cacheprovider \
-	  tests/integration/client $(PYTEST_FLAGS)
+	COMETMQ_CLIENT_SERVERS=rocketmq-4.9.7 $(BIN)/python -m pytest -q -n 3 --dist loadscope --no-loadscope-reorder \
+	  -p no:cacheprovider tests/interop tests/integration/client $(PYTEST_FLAGS)
 
 chaos: setup ## two minutes of killing servers and consumers under load (`make test` has ten seconds of it)
 	COMETMQ_CHAOS_SECONDS=120 $(BIN)/python -m pytest -q -s -p no:cacheprovider \
