@@ -24,10 +24,18 @@ import pytest
 from . import distribution
 from .certificates import Certificates
 from .features import JAVA_VERSIONS
-from .java import JavaProgram, MissingComponent, compile_program, fetch_jars, require_tools
+from .java import (
+    JavaProgram,
+    MissingComponent,
+    cache_root,
+    compile_program,
+    fetch_jars,
+    require_tools,
+)
+from .programs import go_program, node_program
 from .record import Recorder
 from .servers import HERE, ServerCommands, ServerFailed, ServerPair
-from .systems import OURS, commands_of
+from .systems import OURS, POMS, commands_of
 
 EXIT_CODE_MISSING = 3
 EVERY_TOOL = ("java", "javac", "mvn", "go", "node", "npm")
@@ -44,11 +52,19 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Recorder(), "cometmq-interop-recorder")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    # A worker cannot choose the exit code of the run, so what all tests together need is looked for in advance.
+    # A worker cannot choose the exit code of the run, so what all tests together need is looked for in advance. It is
+    # fetched in advance, too: several workers would do the same work, and a download counts for the time of no test.
     if session.config.getoption("numprocesses", None):
         with required():
             require_tools(EVERY_TOOL)
+            for version in JAVA_VERSIONS:
+                compile_program(HERE / "java", fetch_jars(HERE / "pom.xml", version), version)
+            for pom in POMS.values():
+                fetch_jars(pom)
+            go_program(HERE / "go", cache_root())
+            node_program(HERE / "node", cache_root())
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
