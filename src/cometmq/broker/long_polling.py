@@ -114,6 +114,9 @@ class LongPolling:
             self._scheduler.call_later(TICK_SECONDS, self._tick)
         return True
 
+    def is_waiting_for(self, topic: str, queue_id: int) -> bool:
+        return (topic, queue_id) in self._queues
+
     def arrived(
         self,
         topic: str,

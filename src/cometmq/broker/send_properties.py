@@ -88,39 +88,59 @@ def prepare_element(text: str, cluster: str) -> SendProperties:
     return _prepare(text, cluster, keeps_wait=True)
 
 
-class BatchProperties:
-    """Prepares the texts of one batch, most of which differ in nothing but their unique key."""
+class BatchProperties(msgspec.Struct):
+    """By message: the text to store, tags code and keys."""
 
-    __slots__ = ("_cluster", "_rest", "_stored_rest", "_tags_code")
+    stored: list[bytes]
+    tags_codes: list[int]
+    keys: list[list[str]]
 
-    def __init__(self, cluster: str) -> None:
-        self._cluster = cluster
-        self._rest = b""
-        self._stored_rest = b""
-        self._tags_code = 0
 
-    def prepare(self, sent: bytes) -> tuple[bytes, int, list[str]]:
-        """Stored form, tags code and keys. Raises Refused, as ``prepare_element`` does."""
-        first, _, rest = sent.partition(_PAIR_SEPARATOR)
-        key = first[len(_UNIQUE_FIRST) :]
-        is_usual = (
-            len(sent) <= _REMEMBERED_MAX and first.startswith(_UNIQUE_FIRST_BYTES) and key.isalnum()
-        )
-        if is_usual and rest and rest == self._rest:
-            return b"%b\x02%b" % (first, self._stored_rest), self._tags_code, [key.decode()]
+def prepare_batch(texts: list[bytes], cluster: str) -> BatchProperties:
+    """``prepare_element`` of each text of a batch, most of which differ in nothing but their unique key.
+
+    Raises:
+        Refused: as ``prepare_element``, or one is not UTF-8.
+    """
+    stored: list[bytes] = []
+    tags_codes: list[int] = []
+    keys: list[list[str]] = []
+    size = rest_bytes = -1
+    rest = stored_rest = b""
+    tags_code = 0
+    for text in texts:
+        if (
+            len(text) == size
+            and text.endswith(rest)
+            and text.startswith(_UNIQUE_FIRST_BYTES)
+            and (key := text[_UNIQUE_AT:-rest_bytes]).isalnum()
+        ):
+            stored.append(text[:-rest_bytes] + stored_rest)
+            tags_codes.append(tags_code)
+            keys.append([key.decode()])
+            continue
         try:
-            text = sent.decode()
+            properties = prepare_element(text.decode(), cluster)
         except UnicodeDecodeError:
             raise Refused(
                 ResponseCode.MESSAGE_ILLEGAL, "properties of a batch element are not UTF-8"
             ) from None
-        properties = prepare_element(text, self._cluster)
-        if is_usual and b"KEY" not in rest:
-            # As in ``_prepare``: what follows the unique key is independent of it.
-            self._rest = rest
-            self._stored_rest = properties.stored[len(first) + 1 :]
-            self._tags_code = properties.tags_code
-        return properties.stored, properties.tags_code, properties.keys
+        stored.append(properties.stored)
+        tags_codes.append(properties.tags_code)
+        keys.append(properties.keys)
+        first, separator, after = text.partition(_PAIR_SEPARATOR)
+        # As in ``_prepare``: what follows the unique key is independent of it.
+        if (
+            after
+            and len(text) <= _REMEMBERED_MAX
+            and b"KEY" not in after
+            and first.startswith(_UNIQUE_FIRST_BYTES)
+            and first[_UNIQUE_AT:].isalnum()
+        ):
+            size, rest, rest_bytes = len(text), separator + after, len(after) + 1
+            stored_rest = properties.stored[len(first) :]
+            tags_code = properties.tags_code
+    return BatchProperties(stored, tags_codes, keys)
 
 
 def is_wait(text: str) -> bool:

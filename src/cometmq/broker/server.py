@@ -273,7 +273,7 @@ class Broker:
             scheduler=asyncio.get_running_loop(),
         )
         self.long_polling = pulls.long_polling
-        self.store.arrivals.append(self.long_polling.arrived)
+        self.store.arrivals.append(self.long_polling)
         self._client_processor = ClientProcessor(
             live=self.live,
             clients=self.clients,
@@ -356,7 +356,7 @@ class Broker:
         )
         pops.register(self.dispatcher)
         self.pop_waiting = pops.waiting
-        self.store.arrivals.append(self.pop_waiting.arrived)
+        self.store.arrivals.append(self.pop_waiting)
         pop_acks = PopAckProcessor(
             live=self.live,
             pops=self.pops.pops,

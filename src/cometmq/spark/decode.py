@@ -335,7 +335,7 @@ def _messages_of(stored: memoryview, position: int) -> list[bytes]:
     record = decode_record(stored, check_crc=False)
     body = _decompressed(record.body, record.sys_flag, position)
     try:
-        elements = list(decode_batch(body))
+        elements = decode_batch(body)
     except RemoteProtocolError as error:
         raise UndecodableRecord(position, f"inner batch: {error}") from error
     return [

@@ -9,6 +9,8 @@ Thread rule: the owner of the store.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import accumulate, repeat
+from typing import Protocol
 
 from cometmq.base.errors import CometError, StoreClosed, UsageError
 from cometmq.base.ports import Clock
@@ -28,11 +30,28 @@ from cometmq.store.encode import (
 )
 from cometmq.store.flush import LogFlusher
 from cometmq.store.index_files import IndexFiles
-from cometmq.store.put import NewMessage, Stored
+from cometmq.store.put import NewBatch, NewMessage, Stored, StoredBatch
 from cometmq.store.watermarks import Watermarks
 
-Arrival = Callable[[str, int, int, int, int, bytes], None]
-"""Topic, queue id, new maximum offset, tags code, store timestamp, properties of a message that became readable."""
+
+class Listener(Protocol):
+    """Whoever wants to know of messages that became readable."""
+
+    def is_waiting_for(self, topic: str, queue_id: int) -> bool:
+        """Whether to be told. Asked for each message, of which most are waited for by nobody."""
+        ...
+
+    def arrived(
+        self,
+        topic: str,
+        queue_id: int,
+        max_offset: int,
+        tags_code: int,
+        store_timestamp: int,
+        properties: bytes,
+    ) -> None:
+        """A message can be read; ``max_offset`` is the queue's end after it."""
+        ...
 
 
 class Appender:
@@ -47,7 +66,7 @@ class Appender:
         clock: Clock,
         store_host: bytes,
     ) -> None:
-        self.arrivals: list[Arrival] = []
+        self.arrivals: list[Listener] = []
         self.refusal: CometError | None = StoreClosed("the store is not loaded")
         """Why no message is taken at present. The flusher sets it, too, when a sync has failed."""
         self.recheck: Callable[[], None] = _nothing
@@ -191,60 +210,15 @@ class Appender:
     def put_batch(self, messages: list[NewMessage]) -> list[Stored]:
         if self.refusal is not None:
             self._refuse()
-        if not messages:
+        if len({(message.topic, message.queue_id) for message in messages}) != 1:
             raise UsageError("a batch needs messages, all of one topic and queue")
         topic, queue_id = messages[0].topic, messages[0].queue_id
-        flags = 0
-        for message in messages:
-            if message.queue_id != queue_id or message.topic != topic:
-                raise UsageError("a batch needs messages, all of one topic and queue")
-            flags |= message.sys_flag
         queue = self._queues.get(topic, queue_id) or self._new_queue(topic, queue_id)
-        if flags & TRANSACTION_MASK or topic == SCHEDULE_TOPIC:
-            return self._put_special_batch(messages, queue)
         host = self._store_host
-        sizes = batch_record_bytes(messages, queue.topic_field, host, self.body_bytes_max)
-        key_count = sum([len(message.keys) for message in messages])
-        physical_offset = self._reserve(sum(sizes), key_count)
-        timestamp = self._now()
-        queue_offset = queue.next_offset
-        # One write: a crash in the middle of it leaves the first records of the batch at most, and
-        # those were never acknowledged.
-        self._log.write(
-            encode_batch(
-                messages, sizes, queue.topic_field, queue_offset, physical_offset, timestamp, host
-            )
-        )
-        index, arrivals, pack = self._index, self.arrivals, ENTRY.pack
-        stored: list[Stored] = []
-        entries: list[bytes] = []
-        for message, size_bytes in zip(messages, sizes, strict=True):
-            stored.append(Stored(physical_offset, size_bytes, queue_offset, timestamp))
-            entries.append(pack(physical_offset, size_bytes, message.tags_code))
-            if index is not None:
-                index.add(topic, message.keys, physical_offset, timestamp)
-            physical_offset += size_bytes
-            queue_offset += 1
-        self._queues.append_batch(queue, b"".join(entries))
-        self._last_record = stored[-1].physical_offset
-        self._flusher.store_timestamp = timestamp
-        for arrival in arrivals:
-            for message, one in zip(messages, stored, strict=True):
-                arrival(
-                    topic,
-                    queue_id,
-                    one.queue_offset + 1,
-                    message.tags_code,
-                    timestamp,
-                    message.properties,
-                )
-        self._watermarks.put(self._log.end)
-        return stored
-
-    def _put_special_batch(self, messages: list[NewMessage], queue: ConsumeQueue) -> list[Stored]:
-        """Of messages that may have no place in the queue, or another one than usual."""
-        host = self._store_host
-        sizes = batch_record_bytes(messages, queue.topic_field, host, self.body_bytes_max)
+        sizes = [
+            record_bytes(message, queue.topic_field, host, self.body_bytes_max)
+            for message in messages
+        ]
         key_count = sum(len(message.keys) for message in messages)
         physical_offset = self._reserve(sum(sizes), key_count)
         timestamp = self._now()
@@ -272,6 +246,39 @@ class Appender:
         self._flusher.store_timestamp = timestamp
         self._watermarks.put(self._log.end)
         return stored
+
+    def put_columns(self, batch: NewBatch) -> StoredBatch:
+        if self.refusal is not None:
+            self._refuse()
+        topic, queue_id, host = batch.topic, batch.queue_id, self._store_host
+        if not batch.bodies or topic == SCHEDULE_TOPIC or batch.sys_flag & TRANSACTION_MASK:
+            raise UsageError("a batch needs messages, none of a transaction and none delayed")
+        queue = self._queues.get(topic, queue_id) or self._new_queue(topic, queue_id)
+        sizes = batch_record_bytes(batch, queue.topic_field, host, self.body_bytes_max)
+        total_bytes = sum(sizes)
+        first = self._reserve(total_bytes, sum(map(len, batch.keys)))
+        timestamp = self._now()
+        queue_offset = queue.next_offset
+        places = list(accumulate(sizes[:-1], initial=first))
+        # One write: a crash in the middle of it leaves the first records of the batch at most, and
+        # those were never acknowledged.
+        self._log.write(
+            encode_batch(batch, sizes, queue.topic_field, queue_offset, places, timestamp, host)
+        )
+        self._last_record = places[-1]
+        self._flusher.store_timestamp = timestamp
+        if self._index is not None:
+            self._index.add_batch(topic, batch.keys, places, timestamp)
+        entries = b"".join(map(ENTRY.pack, places, sizes, batch.tags_codes))
+        self._queues.append_batch(queue, entries)
+        for listener in self.arrivals:
+            if listener.is_waiting_for(topic, queue_id):
+                for number, arrived in enumerate(
+                    zip(batch.tags_codes, repeat(timestamp), batch.properties), queue_offset + 1
+                ):
+                    listener.arrived(topic, queue_id, number, *arrived)
+        self._watermarks.put(self._log.end)
+        return StoredBatch(places, total_bytes, queue_offset, timestamp)
 
     def put_together(self, messages: list[NewMessage]) -> list[Stored]:
         if self.refusal is not None:
@@ -364,15 +371,12 @@ class Appender:
             text = message.properties.decode(errors="replace")
             tags_code = self._delay_levels.tags_code(topic, text, timestamp)
         self._queues.append(queue, physical_offset, size_bytes, tags_code)
-        for arrival in self.arrivals:
-            arrival(
-                topic,
-                message.queue_id,
-                queue.next_offset,
-                tags_code,
-                timestamp,
-                message.properties,
-            )
+        queue_id = message.queue_id
+        for listener in self.arrivals:
+            if listener.is_waiting_for(topic, queue_id):
+                listener.arrived(
+                    topic, queue_id, queue.next_offset, tags_code, timestamp, message.properties
+                )
 
     def _new_queue(self, topic: str, queue_id: int) -> ConsumeQueue:
         """The only place where a name from outside becomes a path."""

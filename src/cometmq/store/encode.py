@@ -13,13 +13,17 @@ from zlib import crc32
 from cometmq.base.errors import RecordTooLarge
 from cometmq.model.properties import TEXT_BYTES_MAX
 from cometmq.model.record import MAGIC_V1, MAGIC_V2
-from cometmq.store.put import NewMessage
+from cometmq.store.put import NewBatch, NewMessage
 
 _HEAD_V4 = struct.Struct(">iIIiiqqiq8sq8siqi")
 _HEAD = struct.Struct(">iIIiiqqiq")
 _STORED = struct.Struct(">q")
 _TAIL = struct.Struct(">iqi")
 _LENGTH = struct.Struct(">H")
+_PLACE = struct.Struct(">iIIiiqq")
+_ORIGIN = struct.Struct(">iq")
+_REPEATS = struct.Struct(">iq")
+_BODY_LENGTH = struct.Struct(">i")
 _FIXED_BYTES: Final = 88 + 2
 _HOST_V4_BYTES: Final = 8
 _TOPIC_V1_MAX: Final = 128
@@ -38,15 +42,21 @@ def record_bytes(
     """
     body_bytes = len(message.body)
     properties_bytes = len(message.properties)
+    if body_bytes > body_bytes_max or properties_bytes > TEXT_BYTES_MAX:
+        check_bytes(body_bytes, properties_bytes, body_bytes_max)
+    born_bytes = len(message.born_host) or len(store_host)
+    hosts_extra = born_bytes + len(store_host) - 2 * _HOST_V4_BYTES
+    return _FIXED_BYTES + body_bytes + len(topic_field) + properties_bytes + hosts_extra
+
+
+def check_bytes(body_bytes: int, properties_bytes: int, body_bytes_max: int) -> None:
+    """Raises RecordTooLarge."""
     if body_bytes > body_bytes_max:
         raise RecordTooLarge(f"body of {body_bytes} bytes, at most {body_bytes_max} are allowed")
     if properties_bytes > TEXT_BYTES_MAX:
         raise RecordTooLarge(
             f"properties of {properties_bytes} bytes, at most {TEXT_BYTES_MAX} are allowed"
         )
-    born_bytes = len(message.born_host) or len(store_host)
-    hosts_extra = born_bytes + len(store_host) - 2 * _HOST_V4_BYTES
-    return _FIXED_BYTES + body_bytes + len(topic_field) + properties_bytes + hosts_extra
 
 
 def encode(
@@ -133,41 +143,54 @@ def encode_parts(
 
 
 def batch_record_bytes(
-    messages: list[NewMessage], topic_field: bytes, store_host: bytes, body_bytes_max: int
+    batch: NewBatch, topic_field: bytes, store_host: bytes, body_bytes_max: int
 ) -> list[int]:
     """``record_bytes`` of each. Raises RecordTooLarge."""
-    fixed = _FIXED_BYTES + len(topic_field) + len(store_host) - 2 * _HOST_V4_BYTES
-    sizes: list[int] = []
-    for message in messages:
-        body_bytes, properties_bytes = len(message.body), len(message.properties)
-        if body_bytes > body_bytes_max or properties_bytes > TEXT_BYTES_MAX:
-            record_bytes(message, topic_field, store_host, body_bytes_max)
-        born_bytes = len(message.born_host) or len(store_host)
-        sizes.append(fixed + body_bytes + properties_bytes + born_bytes)
-    return sizes
+    body_sizes, text_sizes = list(map(len, batch.bodies)), list(map(len, batch.properties))
+    check_bytes(max(body_sizes), max(text_sizes), body_bytes_max)
+    hosts_bytes = (len(batch.born_host) or len(store_host)) + len(store_host)
+    fixed = _FIXED_BYTES + len(topic_field) + hosts_bytes - 2 * _HOST_V4_BYTES
+    return [fixed + body + text for body, text in zip(body_sizes, text_sizes, strict=True)]
 
 
 def encode_batch(
-    messages: list[NewMessage],
+    batch: NewBatch,
     sizes: list[int],
     topic_field: bytes,
     queue_offset: int,
-    physical_offset: int,
+    physical_offsets: list[int],
     store_timestamp: int,
     store_host: bytes,
 ) -> bytes:
-    """The records of messages of one queue, none of them of a transaction, one behind the other."""
-    parts: list[bytes] = []
-    for message, size_bytes in zip(messages, sizes, strict=True):
-        parts += encode_parts(
-            message,
-            size_bytes,
-            topic_field,
-            queue_offset,
-            physical_offset,
-            store_timestamp,
+    """The records of a batch, one behind the other. What they have in common is laid out once."""
+    born_host = batch.born_host or store_host
+    magic = MAGIC_V1 if len(topic_field) <= _TOPIC_V1_MAX else MAGIC_V2
+    sys_flag = batch.sys_flag & ~48
+    sys_flag |= (16 if len(born_host) == 20 else 0) | (32 if len(store_host) == 20 else 0)
+    common = b"".join(
+        (
+            _ORIGIN.pack(sys_flag, batch.born_timestamp),
+            born_host,
+            _STORED.pack(store_timestamp),
             store_host,
+            _REPEATS.pack(batch.reconsume_times, 0),
         )
-        physical_offset += size_bytes
+    )
+    queue_id, pack = batch.queue_id, _PLACE.pack
+    body_bytes = text_bytes = -1
+    before_body = before_text = b""
+    parts: list[bytes] = []
+    for flag, body, text, size_bytes, physical_offset in zip(
+        batch.flags, batch.bodies, batch.properties, sizes, physical_offsets, strict=True
+    ):
+        if len(body) != body_bytes:
+            body_bytes = len(body)
+            before_body = common + _BODY_LENGTH.pack(body_bytes)
+        if len(text) != text_bytes:
+            text_bytes = len(text)
+            before_text = topic_field + _LENGTH.pack(text_bytes)
+        crc = crc32(body) & 0x7FFFFFFF
+        place = pack(size_bytes, magic, crc, queue_id, flag, queue_offset, physical_offset)
+        parts += (place, before_body, body, before_text, text)
         queue_offset += 1
     return b"".join(parts)

@@ -14,6 +14,7 @@ import datetime
 import logging
 import threading
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Final
 
 from cometmq.base.errors import CorruptFile
@@ -165,6 +166,17 @@ class IndexFiles:
         self._pending.append((topic, keys, physical_offset, store_timestamp))
         self._pending_keys += len(keys)
         self._room -= len(keys)
+
+    def add_batch(
+        self, topic: str, keys: list[list[str]], physical_offsets: list[int], store_timestamp: int
+    ) -> None:
+        """``add`` of several records behind all that were entered before, for which room was reserved."""
+        assert physical_offsets[0] > self._resume_offset, self
+        records = zip(repeat(topic), keys, physical_offsets, repeat(store_timestamp))
+        count = sum(map(len, keys))
+        self._pending += records if all(keys) else [record for record in records if record[1]]
+        self._pending_keys += count
+        self._room -= count
 
     def query(self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int) -> list[int]:
         """Physical offsets of records that may carry the key, newest first.

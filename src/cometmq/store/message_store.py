@@ -20,7 +20,7 @@ from cometmq.base.errors import CometError, DiskFull, StoreClosed, StoreError
 from cometmq.base.ports import Clock, Files, Lock
 from cometmq.model.record import Record
 from cometmq.model.sink import SinkMark
-from cometmq.store.appender import Appender, Arrival
+from cometmq.store.appender import Appender, Listener
 from cometmq.store.bulk_reader import BulkLimits, BulkReader, BulkResult
 from cometmq.store.checkpoint import Checkpoint
 from cometmq.store.commit_log import CommitLog
@@ -42,7 +42,7 @@ from cometmq.store.flush import LogFlusher, QueueFlusher
 from cometmq.store.get import GetResult, QueryResult
 from cometmq.store.housekeeping import Housekeeping
 from cometmq.store.index_files import IndexFiles
-from cometmq.store.put import NewMessage, Stored
+from cometmq.store.put import NewBatch, NewMessage, Stored, StoredBatch
 from cometmq.store.reader import Reader, RecordFilter
 from cometmq.store.recovery import Recovery, Stop
 from cometmq.store.sink_scan import SinkRows, sink_marks_since, sink_rows
@@ -127,8 +127,8 @@ class MessageStore:
         self._disk_checked_at = 0.0
 
     @property
-    def arrivals(self) -> list[Arrival]:
-        """Called for each message once it is readable."""
+    def arrivals(self) -> list[Listener]:
+        """Told of each message once it is readable."""
         return self._appender.arrivals
 
     def load(self) -> None:
@@ -212,6 +212,15 @@ class MessageStore:
             DiskFull, RecordTooLarge, StoreClosed: as in ``put``; nothing was stored.
         """
         return self._appender.put_batch(messages)
+
+    def put_columns(self, batch: NewBatch) -> StoredBatch:
+        """The same for plain messages by columns, which is quicker.
+
+        Raises:
+            UsageError: an empty batch, or messages that are not plain.
+            DiskFull, RecordTooLarge, StoreClosed: as in ``put``; nothing was stored.
+        """
+        return self._appender.put_columns(batch)
 
     def put_together(self, messages: list[NewMessage]) -> list[Stored]:
         """Append messages of different queues: all or none, one behind the other, with nothing in between.

@@ -27,6 +27,37 @@ class NewMessage(msgspec.Struct, kw_only=True):
     prepared_transaction_offset: int = 0
 
 
+class NewBatch(msgspec.Struct, kw_only=True):
+    """Plain messages of one queue by columns, see ``NewMessage``: none of a transaction or of the schedule topic."""
+
+    topic: str
+    queue_id: int
+    flags: list[int]
+    bodies: list[bytes]
+    properties: list[bytes]
+    tags_codes: list[int]
+    keys: list[list[str]]
+    sys_flag: int = 0
+    born_timestamp: int = 0
+    born_host: bytes = b""
+    reconsume_times: int = 0
+
+
+class StoredBatch(msgspec.Struct, frozen=True, gc=False):
+    """Where the messages of a batch lie now, one behind the other."""
+
+    physical_offsets: list[int]
+    size_bytes: int
+    """Of all of them."""
+    queue_offset: int
+    """Of the first."""
+    store_timestamp: int
+
+    @property
+    def end_offset(self) -> int:
+        return self.physical_offsets[0] + self.size_bytes
+
+
 class Stored(msgspec.Struct, frozen=True, gc=False):
     """Where a message lies now. Readable at once; durable once ``watermarks.flushed`` reaches ``end_offset``."""
 

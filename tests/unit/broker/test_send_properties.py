@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cometmq.broker.send_properties import (
-    BatchProperties,
     cluster_pair,
     is_wait,
     prepare,
+    prepare_batch,
     prepare_element,
     undelayed,
 )
@@ -261,21 +261,22 @@ _FIRSTS = [
 def test_the_texts_of_a_batch_are_read_as_if_each_were_alone(
     elements: list[tuple[str, str, bool]],
 ) -> None:
-    batch = BatchProperties(CLUSTER)
-    for first, rest, is_divided in elements:
-        text = f"{first}\x02{rest}" if is_divided else first + rest
-        alone = prepare_element(text, CLUSTER)
-        expected = (alone.stored, alone.tags_code, alone.keys)
-        assert batch.prepare(text.encode()) == expected
+    texts = [
+        f"{first}\x02{rest}" if is_divided else first + rest for first, rest, is_divided in elements
+    ]
+    together = prepare_batch([text.encode() for text in texts], CLUSTER)
+    alone = [prepare_element(text, CLUSTER) for text in texts]
+    assert together.stored == [each.stored for each in alone]
+    assert together.tags_codes == [each.tags_code for each in alone]
+    assert together.keys == [each.keys for each in alone]
 
 
 def test_an_element_that_is_no_text_is_refused() -> None:
     with pytest.raises(Refused, match="not UTF-8"):
-        BatchProperties(CLUSTER).prepare(b"UNIQ_KEY\x01A\x02\xff\x01b")
+        prepare_batch([b"UNIQ_KEY\x01A\x02\xff\x01b"], CLUSTER)
 
 
 def test_a_long_element_is_refused_after_short_ones() -> None:
-    batch = BatchProperties(CLUSTER)
-    batch.prepare(b"UNIQ_KEY\x01A\x02TAGS\x01t")
+    short = b"UNIQ_KEY\x01A\x02TAGS\x01t"
     with pytest.raises(Refused, match="the message properties take"):
-        batch.prepare(b"UNIQ_KEY\x01" + b"A" * 40_000 + b"\x02TAGS\x01t")
+        prepare_batch([short, b"UNIQ_KEY\x01" + b"A" * 40_000 + b"\x02TAGS\x01t"], CLUSTER)

@@ -12,7 +12,13 @@ from cometmq.model.address import (
     split_addresses,
     unpack_host,
 )
-from cometmq.model.batch import BatchElement, decode_batch, encode_batch
+from cometmq.model.batch import (
+    BatchElement,
+    TooManyElements,
+    decode_batch,
+    decode_columns,
+    encode_batch,
+)
 from cometmq.model.consumption import ConsumeFromWhere, ConsumeType, MessageModel
 from cometmq.model.flags import is_inherited, is_readable, is_writable, perm_text
 from cometmq.model.java_hash import java_hash
@@ -150,8 +156,15 @@ def test_one_property_without_the_others() -> None:
 
 def test_batches_round_trip() -> None:
     elements = [BatchElement(1, b"body", b"K\x01v\x02"), BatchElement(-2, b"", b"")]
-    assert list(decode_batch(encode_batch(elements))) == elements
-    assert list(decode_batch(b"")) == []
+    assert decode_batch(encode_batch(elements)) == elements
+    assert decode_batch(b"") == []
+
+
+def test_a_batch_that_is_too_long_is_not_read_to_its_end() -> None:
+    raw = encode_batch([BatchElement(1, b"one", b""), BatchElement(2, b"two", b"K\x01v")])
+    assert decode_columns(raw, 2) == ([1, 2], [b"one", b"two"], [b"", b"K\x01v"])
+    with pytest.raises(TooManyElements, match="at most 1 "):
+        decode_columns(raw + b"broken", 1)
 
 
 BATCH = encode_batch([BatchElement(0, b"body", b"pp")])
@@ -173,7 +186,7 @@ BATCH = encode_batch([BatchElement(0, b"body", b"pp")])
 )
 def test_broken_batches_are_refused(raw: bytes) -> None:
     with pytest.raises(RemoteProtocolError, match="batch element at byte"):
-        list(decode_batch(raw))
+        decode_batch(raw)
 
 
 def test_queues_sort_by_topic_broker_and_number() -> None:

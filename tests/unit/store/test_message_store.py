@@ -21,6 +21,7 @@ from cometmq.store.message_store import MessageStore
 from cometmq.store.put import NewMessage, Stored
 from cometmq.testing.fake_clock import FakeClock
 from cometmq.testing.faulty_files import FaultyFiles
+from cometmq.testing.store_simulation import put_as_batch
 
 Lab = Any
 Make = Callable[..., NewMessage]
@@ -98,12 +99,24 @@ def test_a_record_may_leave_exactly_the_room_of_a_blank_one(lab: Lab, message: M
     assert store.put(message()).physical_offset == 4096
 
 
+class Listening:
+    """Wants to know of all messages, or of those of one queue."""
+
+    def __init__(self, tell: Callable[..., None], queue_id: int | None = None) -> None:
+        self._queue_id = queue_id
+        self.arrived = tell
+
+    def is_waiting_for(self, topic: str, queue_id: int) -> bool:
+        return self._queue_id in (None, queue_id)
+
+
+@pytest.mark.parametrize("put", [put_as_batch, MessageStore.put_batch])
 def test_a_batch_stays_together_in_one_file_with_consecutive_offsets(
-    lab: Lab, message: Make
+    lab: Lab, message: Make, put: Callable[..., list[Stored]]
 ) -> None:
     store = lab.open()
     store.put(message(b"x" * 2000))
-    stored = store.put_batch([message(b"%d" % n + b"." * 800) for n in range(3)])
+    stored = put(store, [message(b"%d" % n + b"." * 800) for n in range(3)])
     assert [one.queue_offset for one in stored] == [1, 2, 3]
     assert stored[0].physical_offset == 4096
     assert stored[1].physical_offset == stored[0].end_offset
@@ -151,6 +164,10 @@ def test_too_large_is_refused_and_nothing_is_written(lab: Lab, message: Make) ->
         store.put(message(properties=b"x" * 32768))
     with pytest.raises(RecordTooLarge, match="log file"):
         store.put_batch([message(b"x" * 1900) for _ in range(3)])
+    with pytest.raises(RecordTooLarge, match="log file"):
+        put_as_batch(store, [message(b"x" * 1900) for _ in range(3)])
+    with pytest.raises(RecordTooLarge, match="body of 2001 bytes"):
+        put_as_batch(store, [message(b"x" * size) for size in (10, 2001)])
     assert store.max_physical == 0
     assert store.put(message()).queue_offset == 0
 
@@ -186,9 +203,21 @@ def test_arrivals_are_told_when_the_message_can_be_read(lab: Lab, message: Make)
     def arrival(*news: object) -> None:
         told.append((*news, store.get("T", 3, 0, 1).count))
 
-    store.arrivals.append(arrival)
+    store.arrivals.append(Listening(arrival, queue_id=3))
     store.put(message(queue_id=3, tags_code=42, properties=b"a\x01b\x02"))
+    store.put(message(queue_id=2))
     assert told == [("T", 3, 1, 42, lab.clock.ms, b"a\x01b\x02", 1)]
+
+
+def test_arrivals_are_told_of_each_message_of_a_batch(lab: Lab, message: Make) -> None:
+    store = lab.open()
+    told: list[tuple[object, ...]] = []
+    store.arrivals.append(Listening(lambda *news: told.append(news), queue_id=3))
+    batch = [message(queue_id=3, tags_code=n, properties=b"n\x01%d" % n) for n in range(2)]
+    put_as_batch(store, batch)
+    put_as_batch(store, [message(queue_id=2)] * 2)
+    now = lab.clock.ms
+    assert told == [("T", 3, 1, 0, now, b"n\x010"), ("T", 3, 2, 1, now, b"n\x011")]
 
 
 def test_an_entry_of_the_schedule_topic_holds_its_time_of_delivery(lab: Lab, message: Make) -> None:
@@ -490,7 +519,7 @@ def test_messages_put_at_once_lie_as_if_put_one_after_the_other(lab: Lab, messag
     shutil.rmtree(other.root)
     together = other.open()
     seen: list[tuple[object, ...]] = []
-    together.arrivals.append(lambda *arrival: seen.append(arrival[:3]))
+    together.arrivals.append(Listening(lambda *arrival: seen.append(arrival[:3])))
     assert together.put_each(different(message)) == expected
     for stored in expected:
         assert together.record_at(stored.physical_offset) == one_by_one.record_at(

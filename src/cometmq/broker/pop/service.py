@@ -78,7 +78,7 @@ class PopService:
     def start(self) -> None:
         """Go on where the last run of this broker stopped, however it stopped."""
         self.pops.recover()
-        self._store.arrivals.append(self.pops.arrived)
+        self._store.arrivals.append(self.pops)
         self.revival.start(self.pops)
         self._timer = self._timers.call_later(MARK_SECONDS, self._tick)
 

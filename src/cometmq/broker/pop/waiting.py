@@ -138,6 +138,9 @@ class PopWaiting:
             self._scheduler.call_soon(self._run_ready)
         self._ready.append(waiter)
 
+    def is_waiting_for(self, topic: str, queue_id: int) -> bool:
+        return topic in self._by_topic
+
     def arrived(
         self,
         topic: str,

@@ -23,11 +23,11 @@ from cometmq.broker.processors.send_group import SendGroup
 from cometmq.broker.processors.send_target import SendTarget, SendTargets
 from cometmq.broker.schedule.schedule import Schedule
 from cometmq.broker.send_properties import (
-    BatchProperties,
     SendProperties,
     cluster_pair,
     is_wait,
     prepare,
+    prepare_batch,
     undelayed,
 )
 from cometmq.broker.sink_record import SinkRecord
@@ -35,7 +35,7 @@ from cometmq.broker.stats import BrokerStats
 from cometmq.broker.timer.timed_messages import TimedMessages
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.broker.transaction.transactions import Transactions
-from cometmq.model.batch import decode_batch
+from cometmq.model.batch import TooManyElements, decode_columns
 from cometmq.model.flags import is_writable
 from cometmq.model.properties import DELAY, TRANSACTION_PREPARED
 from cometmq.protocol.codes import RequestCode, ResponseCode
@@ -47,7 +47,7 @@ from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.topics import TopicTable
-from cometmq.store.put import NewMessage, Stored
+from cometmq.store.put import NewBatch, NewMessage, StoredBatch
 
 log = logging.getLogger("cometmq.broker")
 
@@ -236,72 +236,62 @@ class SendProcessor:
             queue_id = header.queue_id
             if queue_id < 0:
                 queue_id = randrange(target.write_queue_count)
-            messages = self._batch_messages(connection, command, header, queue_id)
+            batch = self._batch(connection, command, header, queue_id)
             started = answers.monotonic()
             try:
-                stored = self._store.put_batch(messages)
+                stored = self._store.put_columns(batch)
             except Exception as error:  # noqa: BLE001 - mapped, or raised again
                 raise answers.refusal(error) from None
         except Refused as refusal:
             refusal.ext = self.reply_ext
             raise
         answers.put_took(answers.monotonic() - started)
-        target.tally.count += len(stored)
-        target.tally.size_bytes += sum(one.size_bytes for one in stored)
+        target.tally.count += len(stored.physical_offsets)
+        target.tally.size_bytes += stored.size_bytes
         code = answers.stored_code if waits else 0
         reply = command.reply(code, ext=self._batch_ext(queue_id, stored))
         if is_held:
-            answers.hold_batch(connection, reply, stored[-1].end_offset)
+            answers.hold_batch(connection, reply, stored.end_offset)
             return None
         return reply
 
-    def _batch_messages(
+    def _batch(
         self,
         connection: Connection,
         command: Command,
         header: SendMessageHeader | SendMessageHeaderV2,
         queue_id: int,
-    ) -> list[NewMessage]:
+    ) -> NewBatch:
         body = bytes(command.body)
         if len(body) > self._body_bytes_max:
             raise Refused(ResponseCode.MESSAGE_ILLEGAL, illegal_text(self._body_bytes_max))
-        messages: list[NewMessage] = []
-        topic, born_timestamp = header.topic, header.born_timestamp
-        sys_flag, reconsume_times = header.sys_flag & ~_HOST_BITS, header.reconsume_times
-        born_host = connection.peer_host
-        prepare_properties = BatchProperties(self._cluster).prepare
-        for flag, element_body, sent in decode_batch(body):
-            if len(messages) == BATCH_COUNT_MAX:
-                raise Refused(
-                    ResponseCode.MESSAGE_ILLEGAL,
-                    f"a batch holds at most {BATCH_COUNT_MAX} messages",
-                )
-            stored, tags_code, keys = prepare_properties(sent)
-            messages.append(
-                NewMessage(
-                    topic=topic,
-                    queue_id=queue_id,
-                    body=element_body,
-                    properties=stored,
-                    tags_code=tags_code,
-                    keys=keys,
-                    flag=flag,
-                    sys_flag=sys_flag,
-                    born_timestamp=born_timestamp,
-                    born_host=born_host,
-                    reconsume_times=reconsume_times,
-                )
-            )
-        if not messages:
+        try:
+            flags, bodies, texts = decode_columns(body, BATCH_COUNT_MAX)
+        except TooManyElements as error:
+            raise Refused(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
+        if not bodies:
             raise Refused(ResponseCode.MESSAGE_ILLEGAL, "a batch without messages")
-        return messages
+        properties = prepare_batch(texts, self._cluster)
+        return NewBatch(
+            topic=header.topic,
+            queue_id=queue_id,
+            flags=flags,
+            bodies=bodies,
+            properties=properties.stored,
+            tags_codes=properties.tags_codes,
+            keys=properties.keys,
+            sys_flag=header.sys_flag & ~_HOST_BITS,
+            born_timestamp=header.born_timestamp,
+            born_host=connection.peer_host,
+            reconsume_times=header.reconsume_times,
+        )
 
-    def _batch_ext(self, queue_id: int, stored: list[Stored]) -> dict[str, str]:
+    def _batch_ext(self, queue_id: int, stored: StoredBatch) -> dict[str, str]:
         prefix = self._id_prefix
         return {
-            "msgId": ",".join([f"{prefix}{one.physical_offset:016X}" for one in stored]),
+            "msgId": ",".join([f"{prefix}{place:016X}" for place in stored.physical_offsets]),
             "queueId": str(queue_id),
-            "queueOffset": str(stored[0].queue_offset),
+            "queueOffset": str(stored.queue_offset),
             **self.reply_ext,
         }
 

@@ -110,7 +110,7 @@ class Rig:
             clock=self.clock,
             scheduler=loop,
         )
-        self.store.arrivals.append(self.pulls.long_polling.arrived)
+        self.store.arrivals.append(self.pulls.long_polling)
         self.client_processor = ClientProcessor(
             live=self.live,
             clients=self.clients,

@@ -3,6 +3,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -105,7 +106,10 @@ def test_a_turn_of_the_loop_delivers_a_bounded_number(rig: Any) -> None:
     for number in range(200):
         rig.put(b"%d" % number)
     counts: list[int] = []
-    rig.store.arrivals.append(lambda *_: counts.append(rig.timers.fired))
+    told = SimpleNamespace(
+        is_waiting_for=lambda *_: True, arrived=lambda *_: counts.append(rig.timers.fired)
+    )
+    rig.store.arrivals.append(told)
     rig.advance(2)
     assert len(rig.delivered()) == 200
     assert max(Counter(counts).values()) == 64
