@@ -5,7 +5,8 @@
 Everything is up at once on this machine: our name server and broker, a Kafka, and a Spark session (``local[2]``) for
 each side in a process of its own, with the same settings. Messages are sent to our broker, read from there into
 Parquet, and sent to Kafka from it: same keys, same bodies, same number of queues. Before the rounds, which go around
-the readers, each says how many it sees and the sum of their checksums; a difference ends the run.
+the readers, each says how many it sees and the sum of their checksums; a difference ends the run. Before each round of
+a reader its files are read once, so that nobody waits for the disk.
 
     noop         a batch, to nowhere
     parquet      a batch, into files
@@ -22,7 +23,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import json
 import os
 import statistics
 import sys
@@ -46,10 +46,10 @@ from benchmarks.kafka.components import (  # noqa: E402
 )
 from tests.interop.java import MissingComponent  # noqa: E402
 
-RESULT = HERE / "results" / "spark_kafka.json"
 TOPIC = spark_source.TOPIC
 ROWS_PER_TRIGGER = 200_000
 SHARED_COLUMNS = "topic,queueId,queueOffset,keys,body,storeTimestamp"
+READ_BYTES = 8 << 20
 KAFKA = "kafka"
 KINDS = ("noop", "parquet", "stream")
 # Of what the Kafka side does in the same run; by reader and kind.
@@ -69,6 +69,8 @@ class Reader:
     body: str
     task: dict[str, Any]
     stream: dict[str, str]
+    files: Path
+    """Where the messages are."""
 
 
 @dataclass(frozen=True)
@@ -99,24 +101,16 @@ def main() -> None:
     except MissingComponent as reason:
         print(f"left out: {reason}", file=sys.stderr)
         sys.exit(3)
-    found: dict[str, Any] = {}
     with (
         tempfile.TemporaryDirectory(prefix="cometmq-spark-kafka-") as scratch,
         running(Path(scratch)) as bench,
     ):
         fill(bench, arguments.messages, arguments.body)
         for kind in arguments.only or KINDS:
-            found[kind] = measure(bench, kind, arguments.messages, arguments.rounds)
-            print(table(kind, found[kind]), flush=True)
-    if not arguments.quick:
-        result = {
-            "messages": arguments.messages,
-            "body_bytes": arguments.body,
-            "cores": os.cpu_count(),
-            "python": sys.version.split()[0],
-            "kinds": found,
-        }
-        RESULT.write_text(json.dumps(result, indent=1) + "\n")
+            found = measure(bench, kind, arguments.messages, arguments.rounds)
+            print(table(kind, found), flush=True)
+            if not arguments.quick:
+                spark_source.keep("spark_kafka", kind, found)
 
 
 @contextlib.contextmanager
@@ -146,12 +140,15 @@ def running(directory: Path) -> Iterator[Bench]:
                 "value",
                 {"format": "kafka", "options": from_kafka | {"startingOffsets": "earliest"}},
                 {"maxOffsetsPerTrigger": str(ROWS_PER_TRIGGER)},
+                directory / "kafka" / "logs",
             )
         ]
         for format_, options in (("rocketmq", from_broker), ("rocketmq-log", from_log)):
             for suffix, columns in (("", {}), (" (6 columns)", {"columns": SHARED_COLUMNS})):
                 task = {"format": format_, "options": options | columns}
-                readers.append(Reader(format_ + suffix, spark, "body", task, ours_stream))
+                readers.append(
+                    Reader(format_ + suffix, spark, "body", task, ours_stream, ours / "store")
+                )
         yield Bench(readers, spark, kafka_spark, kafka_address, name_server, directory)
 
 
@@ -181,7 +178,7 @@ def fill(bench: Bench, messages: int, body_bytes: int) -> None:
 
 
 def measure(
-    bench: Bench, kind: str, messages: int, rounds: int, *, warm_ups: int = 1
+    bench: Bench, kind: str, messages: int, rounds: int, *, warm_ups: int = 2
 ) -> dict[str, Any]:
     """Rows per second of each round, and CPU µs a row of the Spark side, by reader."""
     rates: dict[str, list[float]] = {}
@@ -192,6 +189,7 @@ def measure(
         turn = number % len(bench.readers)
         for reader in bench.readers[turn:] + bench.readers[:turn]:
             task = _task(reader, kind, bench.directory / "out")
+            _read_all(reader.files)
             before = _cpu_seconds(reader.side.child.pid)
             seconds = reader.side.do(**task)["seconds"]
             cost = 1e6 * (_cpu_seconds(reader.side.child.pid) - before) / messages
@@ -239,6 +237,15 @@ def _task(reader: Reader, kind: str, out: Path) -> dict[str, Any]:
         return reader.task | {"to": "parquet", "out": str(out)}
     options = reader.task["options"] | reader.stream
     return reader.task | {"options": options, "to": "parquet", "stream": True, "out": str(out)}
+
+
+def _read_all(directory: Path) -> None:
+    """So that what is measured begins with the same thing for all: their files in memory."""
+    for file in sorted(directory.rglob("*")):
+        if file.is_file():
+            with contextlib.suppress(FileNotFoundError), file.open("rb") as content:
+                while content.read(READ_BYTES):
+                    pass
 
 
 def _ratio(rates: list[float], kafka_rates: list[float]) -> float:

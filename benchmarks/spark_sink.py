@@ -4,7 +4,7 @@
 
 ``batch`` writes rows that Spark makes. ``stream`` copies those from topic to topic under ``Trigger.AvailableNow``, so
 reading them is part of it. ``writer`` is the sink without Spark: one process that writes Arrow batches. The first round
-of each is a warm-up.
+of each is a warm-up. Writes ``results/spark_sink.json``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from spark_source import cpu_seconds, print_costs
+from spark_source import cpu_seconds, keep, print_costs
 
 BIN = Path(sys.executable).parent
 KINDS = ("writer", "batch", "stream")
@@ -98,7 +98,11 @@ def _report(kind: str, arguments: argparse.Namespace, write: Callable[[int], int
     texts = " ".join(f"{rate:,.0f}" for rate in rates[1:])
     median = statistics.median(rates[1:])
     print(f"{kind:8} median {median:>10,.0f} messages/s acknowledged   ({texts})", flush=True)
-    print_costs(cpu_before, total)
+    costs = print_costs(cpu_before, total)
+    if arguments.exactly_once == "require":
+        messages_per_second = [round(rate) for rate in rates[1:]]
+        figures = {"messages_per_second": messages_per_second, "cpu_us_per_message": costs}
+        keep("spark_sink", kind, figures)
 
 
 def _writer(options: dict[str, str], number: int, arguments: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@
 A backlog is sent first. Then batches read all of it, and a stream reads all of it under ``Trigger.AvailableNow`` with
 200,000 rows a trigger; the first round of each is a warm-up. CPU time per row tells what it costs, whoever else uses
 the machine. At last the time from a send until the rows of its micro-batch are at hand is taken, of a query that
-triggers as often as it can. With ``--memory`` the largest resident size that a Python worker reached is printed.
+triggers as often as it can. Writes ``results/spark_source.json``. What a worker holds: ``spark_memory.py``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -22,7 +23,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +33,7 @@ from cometmq.client.aio.producer import Producer
 from cometmq.model.message import Message
 
 BIN = Path(sys.executable).parent
+RESULTS = Path(__file__).parent / "results"
 TOPIC = "SparkSource"
 LATENCY_TOPIC = "SparkSourceLatency"
 POOL_BYTES = 64 << 20
@@ -55,7 +56,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--columns", default="")
     parser.add_argument("--only", choices=KINDS, action="append")
-    parser.add_argument("--memory", action="store_true")
     arguments = parser.parse_args()
     kinds = arguments.only or KINDS
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -88,7 +88,6 @@ def _measure(
     options = {"nameServers": name_server, "topic": TOPIC}
     if arguments.columns:
         options["columns"] = arguments.columns
-    watch = _Memory() if arguments.memory else None
     try:
         for kind in kinds:
             if kind == "latency":
@@ -110,11 +109,20 @@ def _measure(
                 f"{kind:8} median {statistics.median(rates[1:]):>10,.0f} rows/s   ({texts})",
                 flush=True,
             )
-            print_costs(cpu_before, arguments.messages * arguments.rounds)
-        if watch is not None:
-            print(f"memory   largest Python worker {watch.largest_bytes() / 2**20:,.0f} MiB")
+            costs = print_costs(cpu_before, arguments.messages * arguments.rounds)
+            if not arguments.columns:
+                rows = [round(rate) for rate in rates[1:]]
+                keep("spark_source", kind, {"rows_per_second": rows, "cpu_us_per_row": costs})
     finally:
         spark.stop()
+
+
+def keep(name: str, kind: str, figures: dict[str, Any]) -> None:
+    """Put the figures of one kind into ``results/NAME.json``, beside those of others."""
+    path = RESULTS / f"{name}.json"
+    found = json.loads(path.read_text()) if path.exists() else {}
+    found[kind] = figures
+    path.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
 
 
 def _batch(spark: Any, options: dict[str, str]) -> None:
@@ -167,12 +175,14 @@ def _latency(spark: Any, name_server: str, directory: Path) -> None:
         while len(seen) < LATENCY_MESSAGES + 5 and time.monotonic() < deadline:
             time.sleep(0.1)
         query.stop()
-    times = sorted(seen[5:])
+    times = sorted(1000 * seconds for seconds in seen[5:])
+    p50, largest = statistics.median(times), times[-1]
     print(
-        f"latency  send to rows of a micro-batch: p50 {1000 * statistics.median(times):,.0f} ms, "
-        f"largest {1000 * times[-1]:,.0f} ms of {len(times)}",
+        f"latency  send to rows of a micro-batch: p50 {p50:,.0f} ms, largest {largest:,.0f} ms of {len(times)}",
         flush=True,
     )
+    figures = {"p50_ms": round(p50), "largest_ms": round(largest), "messages": len(times)}
+    keep("spark_source", "latency", figures)
 
 
 async def fill(name_server: str, messages: int, body_bytes: int) -> None:
@@ -224,11 +234,12 @@ async def _patiently(producer: Producer) -> None:
             await asyncio.sleep(0.2)
 
 
-def print_costs(before: dict[str, float], rows: int) -> None:
+def print_costs(before: dict[str, float], rows: int) -> dict[str, float]:
     """What each row has cost since ``before``, by kind of process."""
     costs = {who: 1e6 * (now - before.get(who, 0.0)) / rows for who, now in cpu_seconds().items()}
     parts = ", ".join(f"{who} {cost:.2f}" for who, cost in costs.items())
     print(f"         CPU µs a row: {sum(costs.values()):.2f} ({parts})", flush=True)
+    return {who: round(cost, 2) for who, cost in costs.items()}
 
 
 def cpu_seconds() -> dict[str, float]:
@@ -244,43 +255,18 @@ def cpu_seconds() -> dict[str, float]:
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
             seconds = (int(fields[11]) + int(fields[12])) / tick
             for mark, kind in kinds.items():
-                if mark in command and _is_below(int(entry.name)):
+                if mark in command and is_below(int(entry.name), os.getpid()):
                     totals[kind] = totals.get(kind, 0.0) + seconds
                     break
     return totals
 
 
-def _is_below(process: int) -> bool:
-    """Whether a process descends from this one. Raises OSError when it is gone."""
-    while process > 1 and process != os.getpid():
+def is_below(process: int, ancestor: int) -> bool:
+    """Whether a process descends from another. Raises OSError when it is gone."""
+    while process > 1 and process != ancestor:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
         process = int(fields[1])
-    return process == os.getpid()
-
-
-class _Memory(threading.Thread):
-    """Looks at the Python processes below this one, several times a second."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self._largest = 0
-        self.start()
-
-    def run(self) -> None:
-        page = os.sysconf("SC_PAGE_SIZE")
-        while True:
-            for entry in Path("/proc").iterdir():
-                if not entry.name.isdecimal():
-                    continue
-                with contextlib.suppress(OSError):
-                    is_worker = b"pyspark.daemon" in (entry / "cmdline").read_bytes()
-                    if is_worker and _is_below(int(entry.name)):
-                        resident = int((entry / "statm").read_text().split()[1]) * page
-                        self._largest = max(self._largest, resident)
-            time.sleep(0.1)
-
-    def largest_bytes(self) -> int:
-        return self._largest
+    return process == ancestor
 
 
 @contextlib.contextmanager
