@@ -22,7 +22,7 @@ $(READY): pyproject.toml requirements-dev.lock requirements-java.lock tools/chec
 	@tools/setup_java.sh $(BIN)/python
 	@touch $@
 
-demo: setup ## start a cluster, send, consume, show what happened (ends by itself)
+demo: setup ## start a cluster, send, consume, run a pipeline, show what happened (ends by itself)
 	@$(BIN)/cometmq demo
 
 test: setup ## all tests that need nothing but this package (and Java 17 for those of Spark)

@@ -10,10 +10,12 @@ import shutil
 import tempfile
 import time
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 
 import click
 
 from cometmq.base.errors import CometError
+from cometmq.cli.demo_pipeline import Order, run_pipeline
 from cometmq.cli.server_process import ServerProcess
 from cometmq.client.aio.producer import Producer, SendResult
 from cometmq.client.aio.pull_consumer import PullConsumer, PullStatus
@@ -22,6 +24,8 @@ from cometmq.model.message_queue import MessageQueue
 
 TOPIC = "Orders"
 TAGS = ("created", "paid", "shipped")
+CUSTOMERS = ("ada", "bob")
+DAY = datetime(2026, 5, 1, 8, tzinfo=UTC)
 IN_FLIGHT_MAX = 64
 BATCH = 32
 
@@ -57,9 +61,15 @@ async def _demo(directory: str, count: int) -> None:
         seconds = await servers.start()
         _line(f"up again after {seconds:.2f} s, recovery included")
         await _survivors(servers.name_server, sent)
+        _title(
+            "6. A pipeline on Spark: what was paid by hour and customer, from the topic into a table"
+        )
+        paid = [_facts(n) for n in range(len(sent)) if _order(n).tags == "paid"]
+        run_pipeline(servers.name_server, directory, paid, _line)
     finally:
         await servers.stop()
     click.echo("\nThat was a message queue. Run your own: cometmq up --data ./my-queue")
+    click.echo("Pipelines for it that come along: cometmq pipeline list")
 
 
 async def _send(name_server: str, count: int) -> dict[str, SendResult]:
@@ -183,10 +193,17 @@ def _check(messages: list[ReceivedMessage], sent: dict[str, SendResult]) -> None
             raise DemoFailed(f"{key} came back altered")
 
 
+def _facts(number: int) -> Order:
+    # All over the first four hours of a day.
+    at = DAY + timedelta(minutes=number * 37 % 240)
+    return Order(CUSTOMERS[number % len(CUSTOMERS)], number * 7 % 1000, at)
+
+
 def _order(number: int) -> Message:
+    customer, amount, at = _facts(number)
     return Message(
         topic=TOPIC,
-        body=f'{{"order":{number},"amount":{number * 7 % 1000}}}'.encode(),
+        body=f'{{"order":{number},"customer":"{customer}","amount":{amount},"at":"{at:%FT%TZ}"}}'.encode(),
         tags=TAGS[number % len(TAGS)],
         keys=[f"order-{number}"],
     )

@@ -71,7 +71,7 @@ def up(
 @main.command()
 @click.option("--messages", "count", default=1000, show_default=True, help="How many to send.")
 def demo(count: int) -> None:
-    """Start a cluster, send, consume, restart it, show what happened; ends by itself."""
+    """Start a cluster, send, consume, restart it, run a pipeline, show what happened; ends by itself."""
     from cometmq.cli.demo import run
 
     run(count)

@@ -78,7 +78,7 @@ def validate(*, file: str, given: tuple[str, ...], master: str | None, no_spark:
     Exit code: 0 it can be run; 2 it cannot, each mistake with its line.
     """
     with exit_codes("cometmq pipeline validate"):
-        definition = _load(file, given, master)
+        definition = load_pipeline(file, given, master)
         if not no_spark:
             _analyse(definition)
         click.echo(f"{definition.file}: good")
@@ -90,7 +90,7 @@ def validate(*, file: str, given: tuple[str, ...], master: str | None, no_spark:
 def explain(*, file: str, given: tuple[str, ...], master: str | None, has_plan: bool) -> None:
     """Tell what a pipeline reads, does, writes and promises. Secrets are not shown."""
     with exit_codes("cometmq pipeline explain"):
-        definition = _load(file, given, master)
+        definition = load_pipeline(file, given, master)
         from cometmq.spark.pipeline.explain import explain as explain_pipeline
 
         click.echo(explain_pipeline(definition))
@@ -121,7 +121,7 @@ def run(
       cometmq pipeline run my-pipeline.yaml
     """
     with exit_codes("cometmq pipeline run", when_interrupted=0):
-        definition = _load(file, given, master)
+        definition = load_pipeline(file, given, master)
         from cometmq.spark.pipeline.progress import Terminal
         from cometmq.spark.pipeline.run import run as run_pipeline
 
@@ -137,7 +137,12 @@ def _need_spark() -> None:
     check_installed()
 
 
-def _load(file: str, given: tuple[str, ...], master: str | None) -> Pipeline:
+def load_pipeline(file: str, given: tuple[str, ...], master: str | None) -> Pipeline:
+    """A file, or one that comes along, with parameters as ``NAME=VALUE``.
+
+    Raises:
+        UsageError: the packages that pipelines need are not installed, or something in the file or ``given`` is wrong.
+    """
     _need_spark()
     from cometmq.spark.pipeline.file import load
     from cometmq.spark.pipeline.shipped import find
