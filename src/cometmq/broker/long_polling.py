@@ -15,7 +15,6 @@ from collections.abc import Callable, Container
 from typing import Final, Protocol
 
 from cometmq.base.ports import Clock
-from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.remoting.connection import Connection
 
@@ -155,23 +154,15 @@ class LongPolling:
         self._answer([key for key in self._queues if key[0] == topic])
 
     def answer_all(self) -> None:
-        """Refuse every pull because the broker stops. Java's 4.x client does not notice a closed connection in time: a
-        pull left unanswered would keep its queue waiting for 30 s. And so would the next one of a client that was told
-        of nothing new, because it asks again at once; one that is refused does so some seconds later."""
-        for pull in self._take_all(list(self._queues)):
-            pull.connection.send(
-                pull.command.reply(ResponseCode.SERVICE_NOT_AVAILABLE, "the broker is stopping")
-            )
+        """Answer every pull because the broker stops. Java's client does not notice a closed connection in time:
+        a pull left unanswered would keep its queue waiting for 30 s."""
+        self._answer(list(self._queues))
 
     def _answer(self, keys: list[tuple[str, int]]) -> None:
-        for pull in self._take_all(keys):
-            self._rerun(pull)
-
-    def _take_all(self, keys: list[tuple[str, int]]) -> list[ParkedPull]:
-        pulls = [pull for key in keys for pull in self._queues[key]]
-        for pull in pulls:
-            self._take(pull)
-        return pulls
+        for key in keys:
+            for pull in list(self._queues[key]):
+                self._take(pull)
+                self._rerun(pull)
 
     def _run_ready(self) -> None:
         ready, self._ready = self._ready, []
