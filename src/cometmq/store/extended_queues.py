@@ -196,7 +196,7 @@ class ExtendedConsumeQueues(ConsumeQueues):
         elif is_address(oldest[2]):
             unit_paths = [row.path(start) for start in row.expire(offset_of(oldest[2]))]
         else:
-            # Stored while units were off: those before it are still pointed to by nobody, but nothing tells which.
+            # Stored while there were no units: nothing tells where those of the messages before it end.
             unit_paths = []
         for path in unit_paths:
             self.open_files.drop(path)
