@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import statistics
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,13 @@ CLIENT_ROWS = {
     "push": "push consumer, empty listener, messages/s",
     "lite-pull": "lite pull consumer, messages/s",
 }
+SPARK_KINDS = {
+    "noop": "batch to nowhere",
+    "parquet": "batch into Parquet",
+    "stream": "stream into Parquet",
+}
+SAME = 1.05
+"""Peaks that differ by less are the same: allocators do not repeat themselves to the megabyte."""
 
 
 def main() -> None:
@@ -31,6 +39,8 @@ def main() -> None:
         ("brokers", brokers(_read("compare.json"))),
         ("clients", clients(_read("clients.json"))),
         ("steps", steps(_read("steps.json"))),
+        ("spark-readers", spark_readers(_read("spark_kafka.json"))),
+        ("spark-goals", spark_goals()),
     ):
         text = fill(text, name, part)
     PAGE.write_text(text)
@@ -93,6 +103,59 @@ def steps(result: Mapping[str, float]) -> str:
     for name, microseconds in result.items():
         depth = (len(name) - len(name.lstrip())) // 2
         lines.append(["&nbsp;" * 4 * depth + name.strip(), f"{microseconds:.1f}"])
+    return _table(lines)
+
+
+def spark_readers(result: Mapping[str, Any]) -> str:
+    """A row for each reader; of each kind of run its rate and what that is beside Kafka's connector."""
+    kinds = [kind for kind in SPARK_KINDS if kind in result]
+    head = [""]
+    for kind in kinds:
+        head += [f"{SPARK_KINDS[kind]}, rows/s", "× Kafka"]
+    lines = [head]
+    for reader in result[kinds[0]]:
+        line = [reader]
+        for kind in kinds:
+            figures = result[kind].get(reader, {})
+            ratio = figures.get("ratio")
+            line += [
+                _number(figures.get("rows_per_second")),
+                "–" if ratio is None else f"{ratio:.2f}",
+            ]
+        lines.append(line)
+    return _table(lines)
+
+
+def spark_goals() -> str:
+    readers = _read("spark_kafka.json")
+    lines = [["what", "goal", "measured", ""]]
+
+    def add(what: str, goal: str, measured: str, is_met: bool) -> None:
+        lines.append([what, goal, measured, "met" if is_met else "**missed**"])
+
+    for kind, title in SPARK_KINDS.items():
+        for reader, figures in readers.get(kind, {}).items():
+            if (goal := figures["goal"]) is not None:
+                ratio = figures["ratio"]
+                add(f"{reader}, {title}", f"≥ {goal:g} × Kafka", f"{ratio:.2f}", ratio >= goal)
+    reader = "rocketmq (6 columns)"
+    rate = readers["stream"][reader]["running_rows_per_second"]
+    what = f"{reader}, {SPARK_KINDS['stream']}, while it runs"
+    add(what, "≥ 110,000 rows/s", f"{rate:,}", rate >= 110_000)
+    rate = statistics.median(_read("spark_sink.json")["batch"]["messages_per_second"])
+    add("sink, acknowledged", "≥ 40,000 messages/s", f"{rate:,.0f}", rate >= 40_000)
+    p50 = _read("spark_source.json")["latency"]["p50_ms"]
+    add("send to the rows of a micro-batch, p50", "< 700 ms", f"{p50} ms", p50 < 700)
+    peaks: dict[str, list[int]] = {}
+    for read in _read("spark_memory.json")["reads"]:
+        peaks.setdefault(read["format"], []).append(read["worker_peak_mb"][0])
+    for format_, (tenth, whole) in peaks.items():
+        add(
+            f"{format_}: largest Python worker, 1 and 10 million messages",
+            "no more",
+            f"{tenth} and {whole} MB",
+            whole <= tenth * SAME,
+        )
     return _table(lines)
 
 

@@ -10,7 +10,8 @@ but PySpark may be imported here. A task says what to read (``format``, ``option
     check        counted, and a sum of lengths and checksums of the bodies made, to see that both sides hold the same
     kafka        into a Kafka topic, from the columns of ours: how the Kafka side gets its messages
 
-With ``stream`` it is a stream under ``Trigger.AvailableNow``. The reply has ``seconds``, and what ``check`` found.
+With ``stream`` it is a stream under ``Trigger.AvailableNow``. The reply has ``seconds``, what ``check`` found, and of a
+stream the rows and times of each trigger.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def _do(spark: Any, task: dict[str, Any]) -> dict[str, Any]:
     began = time.perf_counter()
     found: dict[str, Any] = {}
     if task.get("stream"):
-        _stream(spark, task, out)
+        found = _stream(spark, task, out)
     else:
         reader = spark.read.format(task["format"]).options(**task["options"])
         frame = reader.load(task["path"]) if "path" in task else reader.load()
@@ -99,7 +100,7 @@ def _check(frame: Any, body: str) -> dict[str, Any]:
     return {"rows": row["rows"], "bytes": row["bytes"], "checksum": row["checksum"]}
 
 
-def _stream(spark: Any, task: dict[str, Any], out: str) -> None:
+def _stream(spark: Any, task: dict[str, Any], out: str) -> dict[str, Any]:
     writer = (
         spark.readStream.format(task["format"])
         .options(**task["options"])
@@ -110,6 +111,8 @@ def _stream(spark: Any, task: dict[str, Any], out: str) -> None:
     )
     query = writer.start(f"{out}/rows") if task["to"] == "parquet" else writer.start()
     query.awaitTermination()
+    steps = [step for step in query.recentProgress if step["numInputRows"]]
+    return {"triggers": [[one["numInputRows"], one["durationMs"]] for one in steps]}
 
 
 if __name__ == "__main__":
