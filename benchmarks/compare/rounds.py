@@ -82,11 +82,17 @@ class Runner:
                 name: stack.enter_context(self._running(name, setup)) for name in self._plan.systems
             }
             for system in systems.values():
-                self._warm_up(system, setup)
+                # A process that sleeps does not end when it is asked to.
+                stack.callback(system.resume)
+                system.pause()
+            for system in systems.values():
+                with system.awake():
+                    self._warm_up(system, setup)
             for case in cases:
                 for number in range(self._plan.rounds):
                     for name in self._order(number):
-                        self._round(systems[name], case)
+                        with systems[name].awake():
+                            self._round(systems[name], case)
             if setup is Setup.ASYNC:
                 self._add_memory_after(systems.values())
 

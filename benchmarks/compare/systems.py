@@ -32,6 +32,8 @@ from tests.interop.servers import accepts, free_ports
 HERE = Path(__file__).parent
 READY_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 60
+AWAKE_SECONDS = 0.3
+"""For what a system has to make up for after a pause."""
 POLL_SECONDS = 0.005
 BROKER_NAME = "bench"
 
@@ -108,6 +110,26 @@ class System:
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    def pause(self) -> None:
+        """Let it sleep. An idle RocketMQ 5.5.0 takes a whole core, which is not there for another one's round."""
+        self.broker.send_signal(signal.SIGSTOP)
+        self.name_server.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self.name_server.send_signal(signal.SIGCONT)
+        self.broker.send_signal(signal.SIGCONT)
+
+    @contextlib.contextmanager
+    def awake(self) -> Iterator[None]:
+        """Alone on the machine, with nothing left to be written to the disk for anybody else."""
+        os.sync()
+        self.resume()
+        time.sleep(AWAKE_SECONDS)
+        try:
+            yield
+        finally:
+            self.pause()
 
     def memory_mb(self) -> dict[str, float]:
         """Resident memory now. ``anonymous`` leaves out the pages of mapped files, which the kernel can take back."""
