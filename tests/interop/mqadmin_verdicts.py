@@ -19,7 +19,9 @@ NOT_TRIED = "not tried"
 Versions = tuple[str, ...]
 
 _SETTINGS = "each make has settings of its own"
-_SYSTEM_TOPICS = "system topics of pop, timers, transactions and replication are not there yet"
+_SYSTEM_TOPICS = (
+    "those of pop, timers and transactions come with their first use; none of replication"
+)
 _PROPERTIES = "5.x stores three more properties with a message (MSG_REGION, TRACE_ON, WAIT); ours, what 4.9 stores"
 _RESET = (
     "without a consumer online ours answers as 4.9 does, and the tool moves the positions queue by queue: "
@@ -63,7 +65,7 @@ MISSING: Mapping[str, tuple[Versions, str]] = {
         ),
         (NEW, _ACCESS),
     ),
-    "exportPopRecord": (NEW, "pop consumption"),
+    "exportPopRecord": (NEW, "stores in RocksDB"),
     "haStatus": (NEW, _REPLICATION),
     "resetMasterFlushOffset": (NEW, _REPLICATION),
     **dict.fromkeys(
@@ -91,7 +93,7 @@ MISSING: Mapping[str, tuple[Versions, str]] = {
     "remappingStaticTopic": (NEW, "static topics"),
     "addBroker": (NEW, "several brokers in one process"),
     "removeBroker": (NEW, "several brokers in one process"),
-    "switchTimerEngine": (NEW, "delays of any length"),
+    "switchTimerEngine": (NEW, "stores in RocksDB"),
     "dumpCompactionLog": (NEW, "compacted topics"),
     "exportMetadataInRocksDB": (NEW, _ROCKSDB),
     "rocksDBConfigToJson": (NEW, _ROCKSDB),
