@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.spark.long.processes import command, send
+from tests.spark.long.standalone import standalone_cluster
 from tests.spark.pipeline_runs import settings
 
 from cometmq.testing import cluster
@@ -72,9 +74,18 @@ sinks:
 """
 
 
+@pytest.fixture(params=["local-cluster[2,1,1024]", "standalone"])
+def master(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param != "standalone":
+        yield request.param
+        return
+    with standalone_cluster(tmp_path / "spark") as url:
+        yield url
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_executors_in_processes_of_their_own(tmp_path: Path) -> None:
+def test_executors_in_processes_of_their_own(tmp_path: Path, master: str) -> None:
     from deltalake import DeltaTable
 
     with cluster() as servers:
@@ -82,7 +93,7 @@ def test_executors_in_processes_of_their_own(tmp_path: Path) -> None:
         file.write_text(EXECUTORS.format(directory=tmp_path, name_servers=servers.name_servers))
         send(servers.name_servers, range(500))
         done = subprocess.run(
-            command(str(file), master="local-cluster[2,1,1024]"),
+            command(str(file), master=master),
             capture_output=True,
             text=True,
             timeout=250,
