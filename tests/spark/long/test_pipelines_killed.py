@@ -153,6 +153,8 @@ def kill(process: subprocess.Popen[str], *, is_all: bool) -> None:
     os.kill(java_of(process.pid), signal.SIGKILL)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 1, told
+    # PySpark's own threads may have complained before.
+    assert "Spark's Java process ended" in told.splitlines()[-1], told
 
 
 def wait_for_line(process: subprocess.Popen[str], text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 class SparkNotStarted(CometError):
     """Spark could not be started, or its cluster not be reached."""
+
+
+class SparkLost(CometError):
+    """Spark's Java process ended in the middle of a run."""
 
 
 class SparkMissing(UsageError):
@@ -47,6 +52,7 @@ def spark_session(
     Raises:
         SparkMissing, JavaMissing: what is needed is not installed.
         SparkNotStarted: the master is no place where Spark could run.
+        SparkLost: its Java process ended while the block ran.
     """
     check_installed()
     is_remote = master.startswith("sc://")
@@ -57,6 +63,8 @@ def spark_session(
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     # PySpark logs what it raises, with hundreds of lines; the message that is printed says it in one.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_no_lost_call)
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.sql import SparkSession
 
     was_running = SparkSession.getActiveSession() is not None
@@ -76,13 +84,39 @@ def spark_session(
             spark.addArtifacts(file, pyfile=True)
         register(spark)
         yield spark
+    except (Py4JError, ConnectionError):
+        code = None if is_remote else _java_exit_code()
+        if code is None:
+            raise
+        raise SparkLost(
+            f"Spark's Java process ended in the middle of the run (exit code {code}); what was finished stays, "
+            "the next run goes on from there. A code of -9 is often a machine short of memory"
+        ) from None
     finally:
-        if not was_running:
+        if not was_running and (is_remote or _java_exit_code(wait_seconds=0.0) is None):
             spark.stop()
 
 
+def _is_no_lost_call(record: logging.LogRecord) -> bool:
+    """A call of a Java process that is gone is logged with its trace by the library, and raised as well."""
+    return record.msg != "Exception while sending command."
+
+
+def _java_exit_code(wait_seconds: float = 5.0) -> int | None:
+    """None while Java runs. Its connections are closed a moment before it is gone, hence the wait."""
+    from pyspark import SparkContext
+
+    process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return None
+    try:
+        return process.wait(wait_seconds)
+    except subprocess.TimeoutExpired:
+        return None
+
+
 def _started(builder: Any, master: str) -> SparkSession:
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
