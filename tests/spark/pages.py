@@ -2,10 +2,9 @@
 
 - A ``yaml`` or ``python`` block whose first line is ``# NAME.yaml`` or ``# NAME.py`` becomes that file; other Python is
   run as a program.
+- The first ``cometmq up ...`` in its text is the broker that it wants; here it gets ports that are free.
 - In a ``console`` block ``$`` begins a command and ``>`` continues it; the lines below must be in its output, in their
   order. What differs from run to run is not compared: times, dates, ids, rates.
-
-``cometmq pipeline`` runs in the session of the tests, everything else in a shell.
 """
 
 from __future__ import annotations
@@ -20,12 +19,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.spark.pipeline_runs import cometmq
-
 ROOT = Path(__file__).parents[2]
 ADDRESS = "127.0.0.1:9876"
 
 _BLOCK = re.compile(r"^```(console|python|yaml)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_SERVERS = re.compile(r"`(cometmq up [^`]*)`")
 _FILE = re.compile(r"# ([\w.-]+\.(?:yaml|py))\n")
 _VARYING = [
     (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z?"), "TIME"),
@@ -38,32 +36,32 @@ _VARYING = [
     (re.compile(r" \|"), "|"),
     (re.compile(r"-{2,}"), "--"),
 ]
-_SECONDS_MAX = 60.0
+_SECONDS_MAX = 120.0
 
 
 @dataclass(frozen=True)
 class Step:
-    """``text`` is a command of a shell, or a Python program."""
+    """A command of a shell, and the lines that it must print."""
 
-    kind: str
     text: str
     expected: list[str]
 
 
-def work_through(
-    page: str, directory: Path, name_servers: str, *, has_numbers: bool = True
-) -> None:
-    """Raises AssertionError where the page and what happens differ."""
-    with _inside(directory, name_servers):
-        for kind, text in _BLOCK.findall((ROOT / "docs" / "howto" / page).read_text()):
-            file = _FILE.match(text)
+def work_through(page: str, directory: Path, *, has_numbers: bool = True) -> None:
+    """In an empty directory. Raises AssertionError where the page and what happens differ."""
+    text = (ROOT / "docs" / "howto" / page).read_text()
+    wanted = _SERVERS.search(text)
+    assert wanted, f"{page} does not tell how to start a broker"
+    with _inside(directory), _servers(wanted[1]) as address:
+        os.environ["NAMESRV_ADDR"] = address
+        for kind, block in _BLOCK.findall(text):
+            file = _FILE.match(block)
             if file and kind != "console":
-                (directory / file[1]).write_text(text)
+                (directory / file[1]).write_text(block)
             elif kind == "python":
-                program = text.replace(ADDRESS, name_servers)
-                _shell([sys.executable, "-W", "error", "-"], program)
+                _output([sys.executable, "-W", "error", "-"], block.replace(ADDRESS, address))
             elif kind == "console":
-                for step in steps(text):
+                for step in steps(block):
                     _take(step, has_numbers=has_numbers)
 
 
@@ -73,22 +71,18 @@ def steps(text: str) -> Iterator[Step]:
     for line in text.splitlines():
         if line.startswith("$ "):
             if command:
-                yield Step("console", "\n".join(command), expected)
+                yield Step("\n".join(command), expected)
             command, expected = [line[2:]], []
         elif line.startswith("> ") and not expected:
             command.append(line[2:])
         elif line.strip():
             expected.append(line)
     if command:
-        yield Step("console", "\n".join(command), expected)
+        yield Step("\n".join(command), expected)
 
 
 def _take(step: Step, *, has_numbers: bool) -> None:
-    if step.text.startswith("cometmq pipeline ") and ">" not in step.text:
-        command, may_fail, _ = step.text.partition(" || true")
-        printed = cometmq(*shlex.split(command)[1:], code=2 if may_fail else 0)
-    else:
-        printed = _shell(["bash", "-c", f"set -o pipefail; {step.text}"], "")
+    printed = _output(["bash", "-c", f"set -o pipefail; {step.text}"], "")
     printed = printed.replace(os.environ["NAMESRV_ADDR"], ADDRESS)
     found = [_plain(line, has_numbers) for line in printed.splitlines()]
     at = 0
@@ -104,19 +98,40 @@ def _plain(line: str, has_numbers: bool) -> str:
     return line.strip() if has_numbers else re.sub(r"\d+", "N", line).strip()
 
 
-def _shell(command: list[str], stdin: str) -> str:
+def _output(command: list[str], stdin: str) -> str:
     done = subprocess.run(
-        command, input=stdin, capture_output=True, text=True, timeout=_SECONDS_MAX, check=False
+        command,
+        input=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=_SECONDS_MAX,
+        check=False,
     )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout + done.stderr
+    assert done.returncode == 0, f"{command}\n{done.stdout}"
+    return done.stdout
 
 
 @contextlib.contextmanager
-def _inside(directory: Path, name_servers: str) -> Iterator[None]:
-    """In a directory of its own, with the cluster of the test as the one that commands find."""
+def _servers(command: str) -> Iterator[str]:
+    """The address of the name server while they run."""
+    ports = ["--namesrv-port", "0", "--broker-port", "0"]
+    with subprocess.Popen(
+        [*shlex.split(command), *ports, "--log-level", "ERROR"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line.startswith("name server "), line
+            yield line.split()[2]
+        finally:
+            process.terminate()
+
+
+@contextlib.contextmanager
+def _inside(directory: Path) -> Iterator[None]:
+    """With our commands found first."""
     before = dict(os.environ)
-    os.environ["NAMESRV_ADDR"] = name_servers
     os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     try:
         with contextlib.chdir(directory):
