@@ -88,14 +88,10 @@ class BulkReader:
 
     def _everything(self, data: bytes, max_bytes: int) -> BulkResult | None:
         """All are wanted: no entry is looked at by itself, each stretch of the log is. None when some are not there."""
-        words = array("i", data)
-        if sys.byteorder == "little":
-            words.byteswap()
-        sizes = words[_SIZE_WORD::_ENTRY_WORDS]
-        if min(sizes) <= 0:
+        sizes = _sizes_within(data, max_bytes)
+        if sizes is None:
             return None
-        count = _count_within(sizes, max_bytes)
-        del sizes[count:]
+        count = len(sizes)
         starts = [start for (start,) in _START.iter_unpack(memoryview(data)[: count * ENTRY_BYTES])]
         if min(starts) < self._log.start:
             return None
@@ -172,16 +168,27 @@ class BulkReader:
         )
 
 
-def _count_within(sizes: array[int], max_bytes: int) -> int:
-    """How many of the first records have no more bytes together; one at least."""
+def _sizes_within(data: bytes, max_bytes: int) -> array[int] | None:
+    """Sizes of the first records that have no more bytes together, one at least; None when an entry looked at has none.
+
+    Most of the entries are not looked at when the bytes are what counts.
+    """
+    sizes = array("i")
     total = 0
-    for at in range(0, len(sizes), _STEP):
-        step = sizes[at : at + _STEP]
+    for at in range(0, len(data), _STEP * ENTRY_BYTES):
+        words = array("i", data[at : at + _STEP * ENTRY_BYTES])
+        if sys.byteorder == "little":
+            words.byteswap()
+        step = words[_SIZE_WORD::_ENTRY_WORDS]
+        if min(step) <= 0:
+            return None
         step_bytes = sum(step)
         if total + step_bytes > max_bytes:
-            return max(at + bisect_right(list(accumulate(step)), max_bytes - total), 1)
+            within = bisect_right(list(accumulate(step)), max_bytes - total)
+            return sizes + step[: within if sizes else max(within, 1)]
+        sizes += step
         total += step_bytes
-    return len(sizes)
+    return sizes
 
 
 def _without_records(result: GetResult) -> BulkResult:

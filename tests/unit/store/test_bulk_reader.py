@@ -56,3 +56,17 @@ def test_neighbours_in_the_log_are_one_part(lab: Lab, message: Make) -> None:
     store.put(message(topic="Other"))
     store.put(message())
     assert len(read(store, 0, 10_000, one_by_one=False).parts) == 2
+
+
+@pytest.mark.parametrize("max_bytes", [100_000, 150_000, 1 << 20])
+def test_sizes_are_added_up_over_many_entries(lab: Lab, message: Make, max_bytes: int) -> None:
+    """More than are looked at in one step."""
+    lab.change(queues={"file_bytes": 100_000}, log={"file_bytes": 1 << 20})
+    store = lab.open()
+    for number in range(2500):
+        store.put(message(body=b"x" * (number % 3)))
+    limits = BulkLimits(max_bytes=max_bytes, max_count=10_000, scan_max=10_000)
+    found = store.get_bulk("T", 0, 0, 10_000, limits)
+    look = store.get_bulk("T", 0, 0, 10_000, limits, record=lambda view: True)
+    assert what(found) == what(look)
+    assert found.count == 2500 or found.size_bytes > max_bytes - 200
