@@ -11,6 +11,8 @@ import pytest
 
 pytest.importorskip("numpy")
 
+import numpy as np
+
 from cometmq.base.errors import CallTimedOut, ConnectFailed, ConnectionLost
 from cometmq.client.config import Credentials
 from cometmq.model.batch import BatchElement, encode_batch
@@ -82,7 +84,22 @@ def test_a_reader_may_ask_ahead() -> None:
         ends = [1000, 2000, 3000]
         asked = [ask(connection, header(end - 1000, end_offset=end)) for end in ends]
         for end, number in reversed(list(zip(ends, asked, strict=True))):
-            assert take(connection, number).next_offset == end
+            pulled = take(connection, number)
+            assert pulled.next_offset == end
+            assert int(decode_records(pulled.records)[0].body) == end - 1000
+
+
+def test_records_lie_in_memory_that_is_used_again() -> None:
+    with cluster() as servers, BlockingConnection(servers.broker_address) as connection:
+        fill(connection, 1000)
+        places = []
+        for offset, end in ((0, 600), (600, 900), (900, 1000)):
+            pulled = bulk_pull(connection, header(offset, end_offset=end))
+            assert [int(one.body) for one in decode_records(pulled.records)] == [
+                *range(offset, end)
+            ]
+            places.append(np.frombuffer(pulled.records, np.uint8).ctypes.data)
+        assert places == [places[0]] * 3
 
 
 def test_filters_are_evaluated_at_the_broker() -> None:

@@ -9,6 +9,7 @@ as four bytes, big end first; ``sizes`` is made of those. Records were kept by t
 tag exactly looks at the tag itself. A broker of RocketMQ does not know the request: ``RequestCodeNotSupported``.
 
 ``ask`` and ``take`` are the halves of ``bulk_pull``: a reader may ask for the next range before it decodes this one.
+Records lie in memory of the connection: done with them before the next is taken.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def ask(connection: BlockingConnection, header: BulkPullHeader) -> int:
 
 def take(connection: BlockingConnection, number: int) -> BulkPulled:
     """Wait for the reply. Raises as ``bulk_pull`` does."""
-    reply = connection.receive(number)
+    reply = connection.receive(number, is_body_lent=True)
     if reply.code not in _PULLED:
         raise error_for(reply, connection.address)
     header = decode_fields(BulkPullReply, reply.ext)

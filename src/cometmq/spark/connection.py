@@ -1,7 +1,8 @@
 """A blocking connection for tasks: they run in processes of their own and do one thing at a time.
 
 Requests may be sent ahead; replies are taken in the order of the requests or by their number. The body of a reply is
-received straight into the memory that it is handed out in, so megabytes are not copied on the way.
+received straight into the memory that it is handed out in, so megabytes are not copied on the way. Whoever is done with
+one body before the next asks for a lent one: always the same memory then, which the system need not hand out anew.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ class BlockingConnection:
         self._credentials = credentials
         self._opaque = 0
         self._waiting: dict[int, Command] = {}
+        self._lent = np.empty(0, dtype=np.uint8)
         host, port = split_address(address)
         context = tls.client_context() if tls is not None else None
         try:
@@ -100,8 +102,11 @@ class BlockingConnection:
             raise ConnectionLost(f"connection to {self.address} was lost: {error}") from error
         return self._opaque
 
-    def receive(self, opaque: int) -> Command:
+    def receive(self, opaque: int, *, is_body_lent: bool = False) -> Command:
         """The reply to the request of this number; replies to others are kept for those who ask for them.
+
+        Args:
+            is_body_lent: the body lies in memory that the next call with this argument overwrites.
 
         Raises:
             CallTimedOut: no reply in time; the connection is of no use any more.
@@ -111,7 +116,7 @@ class BlockingConnection:
         if opaque in self._waiting:
             return self._waiting.pop(opaque)
         for _ in range(UNASKED_MAX):
-            reply = self._receive_next()
+            reply = self._receive_next(opaque if is_body_lent else None)
             if reply.opaque == opaque and reply.is_response:
                 return reply
             if reply.is_response:
@@ -144,34 +149,46 @@ class BlockingConnection:
             if parts and sent:
                 parts[0] = parts[0][sent:]
 
-    def _receive_next(self) -> Command:
+    def _receive_next(self, lent_for: int | None) -> Command:
+        """The body is lent only to the reply that is waited for: others lie about for longer."""
         try:
-            length, word = _PREFIX.unpack(self._read(_PREFIX.size))
+            length, word = _PREFIX.unpack(self._read(_fresh(_PREFIX.size)))
             header_bytes = word & HEADER_BYTES_MAX
             if not 4 + header_bytes <= length <= FRAME_BYTES_MAX:
                 raise RemoteProtocolError(
                     f"frame of {length} bytes with a header of {header_bytes} from {self.address}; "
                     f"expected at most {FRAME_BYTES_MAX}"
                 )
-            header = self._read(header_bytes)
-            body = self._read(length - 4 - header_bytes)
+            header = self._read(_fresh(header_bytes))
+            is_json = word >> 24 == JSON
+            decode = header_json.decode_header if is_json else header_binary.decode_header
+            reply = decode(header, b"")
+            body_bytes = length - 4 - header_bytes
+            is_lent = reply.opaque == lent_for and reply.is_response
+            reply.body = self._read(self._lend(body_bytes) if is_lent else _fresh(body_bytes))
         except TimeoutError:
             raise CallTimedOut(
                 f"{self.address} did not answer within {self._timeout:g} s", sent=True
             ) from None
         except OSError as error:
             raise ConnectionLost(f"connection to {self.address} was lost: {error}") from error
-        if word >> 24 == JSON:
-            return header_json.decode_header(header, body)
-        return header_binary.decode_header(header, body)
+        return reply
 
-    def _read(self, size_bytes: int) -> memoryview:
-        # Not cleared beforehand, as a bytearray would be: for megabytes that is felt.
-        view = np.empty(size_bytes, dtype=np.uint8).data
+    def _lend(self, size_bytes: int) -> memoryview:
+        if size_bytes > len(self._lent):
+            self._lent = np.empty(size_bytes, dtype=np.uint8)
+        return self._lent.data[:size_bytes]
+
+    def _read(self, view: memoryview) -> memoryview:
         at = 0
-        while at < size_bytes:
+        while at < len(view):
             count = self._socket.recv_into(view[at:])
             if not count:
                 raise ConnectionLost(f"{self.address} closed the connection")
             at += count
         return view
+
+
+def _fresh(size_bytes: int) -> memoryview:
+    # Not cleared beforehand, as a bytearray would be: for megabytes that is felt.
+    return np.empty(size_bytes, dtype=np.uint8).data
