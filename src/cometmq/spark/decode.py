@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import zlib
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -46,6 +47,7 @@ _V4_BYTES: Final = 8
 _COMPRESSED: Final = int(SysFlag.COMPRESSED)
 _FROM_PROPERTIES: Final = frozenset(["msgId", "keys", "tags", "properties"])
 _MILLISECONDS_MAX: Final = (2**63 - 1) // 1000
+_REPEATED_STEP: Final = 4096
 _HEX: Final = np.frombuffer(b"".join(b"%02X" % byte for byte in range(256)), dtype="S2")
 
 
@@ -186,7 +188,8 @@ class _Columns:
         return self._text(frames.topic_at, frames.topic_at + frames.topic_bytes, "topic")
 
     def _repeated(self, text: str) -> pa.Array:
-        return pa.repeat(pa.scalar(text, pa.string()), len(self._frames))
+        count = len(self._frames)
+        return _many(text, -(-count // _REPEATED_STEP) * _REPEATED_STEP).slice(0, count)
 
     def _text(self, starts: Ints, ends: Ints, what: str) -> pa.Array:
         raw = spans(self._buffer, starts, ends)
@@ -259,6 +262,12 @@ class _Columns:
         offsets = np.arange(count + 1, dtype=np.int32) * (2 * width)
         text = pa.py_buffer(_HEX[raw])
         return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), text])
+
+
+@lru_cache(maxsize=8)
+def _many(text: str, count: int) -> pa.Array:
+    """Topic, broker and hosts are mostly the same from batch to batch, which has a few rows more or less."""
+    return pa.repeat(pa.scalar(text, pa.string()), count)
 
 
 def _within(frames: Frames, first_offset: int | None, last_offset: int | None) -> Frames:

@@ -39,6 +39,9 @@ _HEAD: Final = np.dtype(
     ]
 )
 _TAIL: Final = np.dtype([("reconsume_times", ">i4"), ("prepared", ">i8"), ("body_bytes", ">i4")])
+_LONG_BYTES: Final = 256
+"""From so many a piece on its copying is what costs, and not its number."""
+
 _V6_EXTRA: Final = 12
 _HOST_BYTES: Final = 8
 _SIZE = struct.Struct(">i")
@@ -171,11 +174,20 @@ def spans(buffer: pa.Buffer, starts: Ints, ends: Ints) -> pa.Array:
         order = np.argsort(starts, kind="stable")
         starts, ends = starts[order], ends[order]
         wanted[order] = wanted.copy()
-    offsets = np.empty(2 * count, dtype=np.int32)
-    offsets[0::2] = starts
+    offsets = np.empty(2 * count + 1, dtype=np.int32)
+    offsets[0:-1:2] = starts
     offsets[1::2] = ends
-    every = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(offsets), buffer])
-    return every.take(pa.array(wanted))
+    offsets[-1] = offsets[-2]
+    every = pa.Array.from_buffers(pa.binary(), 2 * count, [None, pa.py_buffer(offsets), buffer])
+    if int((ends - starts).sum()) < count * _LONG_BYTES:
+        return every.take(pa.array(wanted))
+    # ``take`` makes room for as many bytes as so many elements have on average, half of what is needed here, and copies
+    # everything once more when that is full. With the last element, an empty one, behind each there is room enough.
+    padded = np.full(2 * count, 2 * count - 1, dtype=np.int32)
+    padded[0::2] = wanted
+    _, taken, content = every.take(pa.array(padded)).buffers()
+    bounds = np.frombuffer(taken, dtype=np.int32)[: 2 * count + 1 : 2].copy()
+    return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(bounds), content])
 
 
 def pick(plain: Ints, positions: Ints, kind: np.dtype[Any]) -> Ints:

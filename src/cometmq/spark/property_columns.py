@@ -140,24 +140,25 @@ def _alike_pairs(plain: Ints, edges: Ints) -> _AlikePairs | None:
     if not len(plain) or (row_starts == row_ends).any():
         return None
     # Both separators in one pass: of all bytes only 1 and 2 become less than 2, as 0 turns into 255.
-    separators = np.flatnonzero(plain - np.uint8(1) < _PAIR_END)
-    is_middle = plain[separators] == _NAME_END
-    middles, pair_ends = separators[is_middle], separators[~is_middle]
-    pairs = len(middles) // rows
-    if not pairs or len(middles) != pairs * rows:
+    separators: Ints = np.flatnonzero(plain - np.uint8(1) < _PAIR_END)
+    each = len(separators) // rows
+    if not each or len(separators) != each * rows:
         return None
-    middles = middles.reshape(rows, pairs)
-    if len(pair_ends) == len(separators) - len(pair_ends):
-        ends = pair_ends.reshape(rows, pairs)
+    pairs = (each + 1) // 2
+    in_turn = np.tile(np.array([_NAME_END, _PAIR_END], dtype=np.uint8), pairs)[:each]
+    if (plain[separators].reshape(rows, each) != in_turn).any():
+        return None
+    separators = separators.reshape(rows, each)
+    middles = separators[:, 0::2]
+    if each == 2 * pairs:
+        ends = separators[:, 1::2]
         if (ends[:, -1] != row_ends - 1).any():
             return None
-    elif len(pair_ends) == (pairs - 1) * rows:
-        # The last pair of each text has no separator behind it: it ends where the text does.
-        ends = np.empty_like(middles)
-        ends[:, :-1] = pair_ends.reshape(rows, pairs - 1)
-        ends[:, -1] = row_ends
     else:
-        return None
+        # The last pair of each text has no separator behind it: it ends where the text does.
+        ends = np.empty((rows, pairs), dtype=np.int64)
+        ends[:, :-1] = separators[:, 1::2]
+        ends[:, -1] = row_ends
     starts = np.empty_like(ends)
     starts[:, 0] = row_starts
     starts[:, 1:] = ends[:, :-1] + 1
