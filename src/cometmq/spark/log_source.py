@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -30,7 +31,14 @@ from cometmq.spark.log_planner import LogPlanner
 from cometmq.spark.log_reader import LogPartition, LogTask
 from cometmq.spark.offsets import from_json, to_json
 from cometmq.spark.raw_log import StretchPartition, StretchTask, stretches_of
-from cometmq.spark.schema import COLUMNS, LOG_COLUMNS, arrow_schema, spark_schema
+from cometmq.spark.schema import (
+    COLUMNS,
+    LOG_COLUMNS,
+    arrow_schema,
+    as_asked,
+    nullable_columns,
+    spark_schema,
+)
 
 
 class RocketMQLogDataSource(DataSource):
@@ -44,10 +52,10 @@ class RocketMQLogDataSource(DataSource):
         return spark_schema(read_log_options(self.options).columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return LogBatchReader(self._log_options(schema), schema.fieldNames())
+        return LogBatchReader(self._log_options(schema), _wanted(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return LogStreamReader(self._log_options(schema), schema.fieldNames())
+        return LogStreamReader(self._log_options(schema), _wanted(schema))
 
     def _log_options(self, schema: StructType) -> LogOptions:
         """With the columns that a user's own schema names, if there is one. Raises BadOption."""
@@ -55,12 +63,7 @@ class RocketMQLogDataSource(DataSource):
         names = schema.fieldNames()
         if tuple(names) == options.columns:
             return options
-        every = COLUMNS + LOG_COLUMNS
-        if unknown := [name for name in names if name not in every]:
-            raise BadOption(
-                f"schema: expected some of the columns {', '.join(every)}, got {', '.join(unknown)}"
-            )
-        if to_arrow_schema(schema, timezone="UTC") != arrow_schema(names):
+        if to_arrow_schema(schema, timezone="UTC") != _wanted(schema):
             raise BadOption(
                 f"schema: expected {spark_schema(names)}, got {schema.simpleString()}; "
                 "name columns with their own types and cast them afterwards"
@@ -69,10 +72,10 @@ class RocketMQLogDataSource(DataSource):
 
 
 class LogBatchReader(DataSourceReader):
-    def __init__(self, options: LogOptions, columns: Sequence[str]) -> None:
+    def __init__(self, options: LogOptions, wanted: pa.Schema) -> None:
         options.check_for_batch()
         self._options = options
-        self._columns = tuple(columns)
+        self._wanted = wanted
 
     def partitions(self) -> Sequence[InputPartition]:
         if self._options.scan == BY_LOG:
@@ -84,16 +87,16 @@ class LogBatchReader(DataSourceReader):
             planner.close()
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        return _read(partition, self._options, self._columns)
+        return _read(partition, self._options, self._wanted)
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """One object lives beside the driver for as long as the query runs; copies of it read in tasks."""
 
-    def __init__(self, options: LogOptions, columns: Sequence[str]) -> None:
+    def __init__(self, options: LogOptions, wanted: pa.Schema) -> None:
         options.check_for_stream()
         self._options = options
-        self._columns = tuple(columns)
+        self._wanted = wanted
         self._planner_here: LogPlanner | None = None
 
     def initialOffset(self) -> dict[str, Any]:
@@ -134,7 +137,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._planner_here = None
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        return _read(partition, self._options, self._columns)
+        return _read(partition, self._options, self._wanted)
 
     @property
     def _planner(self) -> LogPlanner:
@@ -147,13 +150,25 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**self.__dict__, "_planner_here": None}
 
 
-def _read(partition: InputPartition, options: LogOptions, columns: Sequence[str]) -> Iterator[Any]:
+def _wanted(schema: StructType) -> pa.Schema:
+    """Raises BadOption."""
+    names = schema.fieldNames()
+    every = COLUMNS + LOG_COLUMNS
+    if unknown := [name for name in names if name not in every]:
+        raise BadOption(
+            f"schema: expected some of the columns {', '.join(every)}, got {', '.join(unknown)}"
+        )
+    return arrow_schema(names, nullable_columns(schema))
+
+
+def _read(partition: InputPartition, options: LogOptions, wanted: pa.Schema) -> Iterator[Any]:
+    columns = wanted.names
     if isinstance(partition, LogPartition):
         by_queue = LogTask(options, columns)
         with closing(by_queue):
-            yield from by_queue.read(partition.piece)
+            yield from as_asked(by_queue.read(partition.piece), columns, wanted)
     elif isinstance(partition, StretchPartition):
         by_log = StretchTask(options, columns)
         with closing(by_log):
-            yield from by_log.read(partition)
+            yield from as_asked(by_log.read(partition), columns, wanted)
     # Else there were no partitions at all, and Spark has made one of that.

@@ -10,6 +10,7 @@ from pyspark.sql.datasource import InputPartition
 from cometmq.spark.cluster import Cluster
 from cometmq.spark.fetch import Fetcher, Wanted
 from cometmq.spark.ranges import Range, tasks_of
+from cometmq.spark.schema import NULLABLE, arrow_schema, as_asked
 from cometmq.spark.source_options import SourceOptions
 
 
@@ -39,16 +40,18 @@ def partitions_of(
 
 
 def read_partition(
-    partition: InputPartition, options: SourceOptions, names: Sequence[str]
+    partition: InputPartition,
+    options: SourceOptions,
+    names: Sequence[str],
+    nullable: frozenset[str] = NULLABLE,
 ) -> Iterator[pa.RecordBatch]:
     """Batches with columns in the order of ``names``. Without ranges there are none."""
     if not isinstance(partition, QueuePartition):
         # What Spark makes of no partitions at all.
         return
-    is_in_order = tuple(names) == options.columns
     fetcher = Fetcher(options)
     try:
-        for batch in fetcher.read(partition.wanted):
-            yield batch if is_in_order else batch.select(list(names))
+        batches = fetcher.read(partition.wanted)
+        yield from as_asked(batches, options.columns, arrow_schema(names, nullable))
     finally:
         fetcher.close()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from cometmq.base.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 """What Spark's ``timestamp`` is in Arrow; a record's milliseconds fit into it."""
@@ -42,6 +45,9 @@ LOG_COLUMNS: Final[tuple[str, ...]] = tuple(_LOG_TYPES)
 
 BODY: Final = "body"
 
+NULLABLE: Final = frozenset(["keys", "tags"])
+"""What a message need not have. Of the others Spark is told so, and spares itself a look at each value."""
+
 
 def chosen_columns(
     columns: str | None, include_body: bool, extra: tuple[str, ...] = ()
@@ -75,11 +81,35 @@ def chosen_columns(
     return tuple(name for name in every if name in wanted)
 
 
-def arrow_schema(columns: Sequence[str]) -> pa.Schema:
+def arrow_schema(columns: Sequence[str], nullable: Collection[str] = NULLABLE) -> pa.Schema:
     """Exactly what Spark derives from ``spark_schema``: it compares the two and refuses a difference."""
-    return pa.schema([pa.field(name, _ALL_TYPES[name][0]) for name in columns])
+    return pa.schema(
+        [pa.field(name, _ALL_TYPES[name][0], nullable=name in nullable) for name in columns]
+    )
 
 
 def spark_schema(columns: Sequence[str]) -> str:
     """The columns as Spark DDL."""
-    return ", ".join(f"{name} {_ALL_TYPES[name][1]}" for name in columns)
+    return ", ".join(
+        f"{name} {_ALL_TYPES[name][1]}{'' if name in NULLABLE else ' NOT NULL'}" for name in columns
+    )
+
+
+def nullable_columns(schema: StructType) -> frozenset[str]:
+    """Those of a schema of Spark's in which it reckons with nulls, and those where it has to.
+
+    A schema that a user gives has them everywhere, unless it says otherwise.
+    """
+    return NULLABLE | {field.name for field in schema.fields if field.nullable}
+
+
+def as_asked(
+    batches: Iterator[pa.RecordBatch], columns: Sequence[str], wanted: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """The same rows in the order and with the nullability of ``wanted``; they are made with ``columns``."""
+    if arrow_schema(columns) == wanted:
+        yield from batches
+        return
+    for batch in batches:
+        arrays = [batch.column(name) for name in wanted.names]
+        yield pa.RecordBatch.from_arrays(arrays, schema=wanted)

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from cometmq.spark.batch_reader import RocketMQBatchReader
 from cometmq.spark.errors import BadOption
-from cometmq.spark.schema import COLUMNS, arrow_schema, spark_schema
+from cometmq.spark.schema import COLUMNS, arrow_schema, nullable_columns, spark_schema
 from cometmq.spark.sink import batch_writer, stream_writer
 from cometmq.spark.source_options import SourceOptions, read_source_options
 from cometmq.spark.stream_reader import RocketMQStreamReader
@@ -33,10 +33,12 @@ class RocketMQDataSource(DataSource):
         return spark_schema(read_source_options(self.options).columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return RocketMQBatchReader(self._source_options(schema), schema.fieldNames())
+        options = self._source_options(schema)
+        return RocketMQBatchReader(options, schema.fieldNames(), nullable_columns(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return RocketMQStreamReader(self._source_options(schema), schema.fieldNames())
+        options = self._source_options(schema)
+        return RocketMQStreamReader(options, schema.fieldNames(), nullable_columns(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         return batch_writer(schema, self.options, overwrite)
@@ -55,7 +57,7 @@ class RocketMQDataSource(DataSource):
             raise BadOption(
                 f"schema: expected some of the columns {', '.join(COLUMNS)}, got {', '.join(unknown)}"
             )
-        expected = arrow_schema(names)
+        expected = arrow_schema(names, nullable_columns(schema))
         if to_arrow_schema(schema, timezone="UTC") != expected:
             raise BadOption(
                 f"schema: expected {spark_schema(names)}, got {schema.simpleString()}; "

@@ -20,6 +20,7 @@ from pyspark.sql.streaming.datasource import (
 
 from cometmq.spark.offsets import OffsetJson, from_json, to_json
 from cometmq.spark.partition import partitions_of, read_partition
+from cometmq.spark.schema import NULLABLE
 from cometmq.spark.source_options import SourceOptions
 from cometmq.spark.stream_planner import StreamPlanner
 
@@ -27,12 +28,19 @@ from cometmq.spark.stream_planner import StreamPlanner
 class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Args:
     names: columns in the order in which rows have them.
+    nullable: those of them in which Spark reckons with nulls.
     """
 
-    def __init__(self, options: SourceOptions, names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        options: SourceOptions,
+        names: Sequence[str],
+        nullable: frozenset[str] = NULLABLE,
+    ) -> None:
         options.check_for_stream()
         self._options = options
         self._names = tuple(names)
+        self._nullable = nullable
         self._planner_here: StreamPlanner | None = None
 
     # ── beside the driver ──
@@ -85,7 +93,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # ── in tasks ──
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        return read_partition(partition, self._options, self._names)
+        return read_partition(partition, self._options, self._names, self._nullable)
 
     def __getstate__(self) -> dict[str, Any]:
         """Connections stay where they are."""

@@ -33,6 +33,7 @@ from cometmq.spark.tables.files import (
     FilesWritten,
     arrow_schema_of,
     check_partition_columns,
+    for_new_table,
     needed_option,
     option_list,
     query_id_of,
@@ -194,7 +195,7 @@ def commit(
 
     table = _delta().DeltaTable.create(
         target.uri,
-        schema=schema,
+        schema=for_new_table(schema),
         mode="ignore",
         partition_by=list(partition_by),
         storage_options=dict(target.storage) or None,

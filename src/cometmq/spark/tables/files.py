@@ -64,6 +64,11 @@ def arrow_schema_of(schema: StructType) -> pa.Schema:
     return to_arrow_schema(schema, timezone="UTC")
 
 
+def for_new_table(schema: pa.Schema) -> pa.Schema:
+    """With room for nulls everywhere, as Spark's own tables have it: who writes next may have some."""
+    return pa.schema([field.with_nullable(True) for field in schema])
+
+
 def check_partition_columns(schema: pa.Schema, partition_by: Sequence[str]) -> None:
     """Raises UsageError for a column that is not there or whose values make no partitions."""
     for name in partition_by:

@@ -30,6 +30,7 @@ from cometmq.spark.tables.files import (
     FilesWritten,
     arrow_schema_of,
     check_partition_columns,
+    for_new_table,
     needed_option,
     option_list,
     query_id_of,
@@ -95,7 +96,9 @@ class IcebergTarget:
             pass
         try:
             with (
-                catalog.create_table_transaction(self.table, schema=schema) as transaction,
+                catalog.create_table_transaction(
+                    self.table, schema=for_new_table(schema)
+                ) as transaction,
                 transaction.update_spec() as spec,
             ):
                 for name in partition_by:
