@@ -39,6 +39,7 @@ from cometmq.spark.schema import (
     nullable_columns,
     spark_schema,
 )
+from cometmq.spark.worker import spare_collector
 
 
 class RocketMQLogDataSource(DataSource):
@@ -162,6 +163,7 @@ def _wanted(schema: StructType) -> pa.Schema:
 
 
 def _read(partition: InputPartition, options: LogOptions, wanted: pa.Schema) -> Iterator[Any]:
+    spare_collector()
     columns = wanted.names
     if isinstance(partition, LogPartition):
         by_queue = LogTask(options, columns)
