@@ -64,6 +64,31 @@ def test_a_new_file_is_zero_and_takes_writes_anywhere(
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("length", [16 * 1024 - 1, 16 * 1024, 100_000])
+def test_a_long_write_is_seen_at_once_and_changes_nothing_else(
+    files: Files, root: str, kind: dict[str, int], length: int
+) -> None:
+    file = files.create(f"{root}/one", 200_000, **kind)  # type: ignore[arg-type]
+    data = bytes(range(256)) * (length // 256 + 1)
+    file.write_at(77, memoryview(data)[:length])
+    assert file.read_at(0, 200_000) == bytes(77) + data[:length] + bytes(200_000 - 77 - length)
+    assert bytes(file.view(77, length)) == data[:length]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("numbers", [{}, {0: 1}, {3: -1, 0: 0x7FFFFFFF, 239: 5}, {2: 2, 240: 6}])
+def test_numbers_are_written_by_their_index(
+    files: Files, root: str, kind: dict[str, int], numbers: dict[int, int]
+) -> None:
+    file = files.create(f"{root}/one", PAGE, **kind)  # type: ignore[arg-type]
+    file.write_ints(40, numbers)
+    expected = bytearray(PAGE)
+    for index, number in numbers.items():
+        expected[40 + 4 * index : 44 + 4 * index] = number.to_bytes(4, "big", signed=True)
+    assert file.read_at(0, PAGE) == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_content_is_there_when_opened_again(files: Files, root: str, kind: dict[str, int]) -> None:
     file = files.create(f"{root}/one", PAGE, **kind)  # type: ignore[arg-type]
     file.write_at(10, b"hello")

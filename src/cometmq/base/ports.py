@@ -6,7 +6,7 @@ Whatever decides anything takes these as arguments, so that a test can stand in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 TEMPORARY_SUFFIX = ".tmp"
@@ -39,6 +39,14 @@ class File(Protocol):
 
         Raises:
             DiskFull: no space; bytes of ``data`` may or may not be in the file.
+        """
+        ...
+
+    def write_ints(self, position: int, numbers: Mapping[int, int]) -> None:
+        """Write many numbers of an array of big-endian 32-bit integers that begins at ``position``, by their index.
+
+        Raises:
+            DiskFull: as ``write_at``.
         """
         ...
 

@@ -12,8 +12,9 @@ import mmap
 import os
 import resource
 import shutil
+import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from cometmq.base.errors import DiskFull, StoreError
@@ -26,6 +27,10 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NO_NAMELESS = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL)
 _OPEN_UNLIMITED = 1 << 20
 _CHUNK_BYTES = 1 << 20
+# A page that is stored into through the mapping is filled with zeros first, and costs a fault. Measured where memory is
+# new to the machine: 2.4 µs/KB, a call 0.9 for 36 KB at once; for less than this the call itself costs more.
+_CALLED_BYTES_MIN = 16 << 10
+_INT = struct.Struct(">i")
 _ZEROS = bytes(_CHUNK_BYTES)
 
 
@@ -38,7 +43,7 @@ class SystemClock:
 
 
 class MappedFile:
-    """A file whose space is allocated, written and read through one mapping."""
+    """A file whose space is allocated, read through a mapping; written through it or, if that costs less, by calls."""
 
     __slots__ = ("_fd", "_map", "_view", "path", "size_bytes")
 
@@ -51,7 +56,14 @@ class MappedFile:
         self._view = memoryview(self._map)
 
     def write_at(self, position: int, data: Buffer) -> None:
-        self._view[position : position + len(data)] = data
+        size_bytes = len(data)
+        if size_bytes < _CALLED_BYTES_MIN or position + size_bytes > self.size_bytes:
+            self._view[position : position + size_bytes] = data
+        else:
+            _write_at(self._fd, position, data)
+
+    def write_ints(self, position: int, numbers: Mapping[int, int]) -> None:
+        _ints_into(self._view[position:], numbers)
 
     def read_at(self, position: int, length: int) -> bytes:
         return bytes(self._view[position : position + length])
@@ -93,13 +105,14 @@ class PositionedFile:
     def write_at(self, position: int, data: Buffer) -> None:
         # No context manager here: it would cost more than a small write.
         try:
-            written = os.pwrite(self._fd, data, position)
-            while written < len(data):
-                more = os.pwrite(self._fd, memoryview(data)[written:], position + written)
-                written += more
+            _write_at(self._fd, position, data)
         except OSError as error:
             _refuse_if_full(error, self.path)
             raise
+
+    def write_ints(self, position: int, numbers: Mapping[int, int]) -> None:
+        for index, number in numbers.items():
+            self.write_at(position + 4 * index, _INT.pack(number))
 
     def read_at(self, position: int, length: int) -> bytes:
         return os.pread(self._fd, length, position)
@@ -143,6 +156,12 @@ class HeadMappedFile(PositionedFile):
             self._view[position:end] = data
         else:
             super().write_at(position, data)
+
+    def write_ints(self, position: int, numbers: Mapping[int, int]) -> None:
+        if position + 4 * (max(numbers, default=0) + 1) <= self._head_bytes:
+            _ints_into(self._view[position:], numbers)
+        else:
+            super().write_ints(position, numbers)
 
     def view(self, position: int, length: int) -> memoryview:
         if position + length <= self._head_bytes:
@@ -328,6 +347,18 @@ class _FileLock:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def _ints_into(view: memoryview, numbers: Mapping[int, int]) -> None:
+    pack_into = _INT.pack_into
+    for index, number in numbers.items():
+        pack_into(view, 4 * index, number)
+
+
+def _write_at(fd: int, position: int, data: Buffer) -> None:
+    written = os.pwrite(fd, data, position)
+    while written < len(data):
+        written += os.pwrite(fd, memoryview(data)[written:], position + written)
 
 
 def _first_hole(fd: int, size_bytes: int) -> int:

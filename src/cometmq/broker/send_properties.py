@@ -93,7 +93,10 @@ class BatchProperties(msgspec.Struct):
 
     stored: list[bytes]
     tags_codes: list[int]
-    keys: list[list[str]]
+    keys: list[str]
+    """Of the messages, one after the other."""
+    key_counts: list[int] | None
+    """How many of them each message has; None: one."""
 
 
 def prepare_batch(texts: list[bytes], cluster: str) -> BatchProperties:
@@ -102,45 +105,56 @@ def prepare_batch(texts: list[bytes], cluster: str) -> BatchProperties:
     Raises:
         Refused: as ``prepare_element``, or one is not UTF-8.
     """
-    stored: list[bytes] = []
-    tags_codes: list[int] = []
-    keys: list[list[str]] = []
-    size = rest_bytes = -1
-    rest = stored_rest = b""
-    tags_code = 0
-    for text in texts:
-        if (
-            len(text) == size
-            and text.endswith(rest)
-            and text.startswith(_UNIQUE_FIRST_BYTES)
-            and (key := text[_UNIQUE_AT:-rest_bytes]).isalnum()
-        ):
-            stored.append(text[:-rest_bytes] + stored_rest)
-            tags_codes.append(tags_code)
-            keys.append([key.decode()])
-            continue
-        try:
-            properties = prepare_element(text.decode(), cluster)
-        except UnicodeDecodeError:
-            raise Refused(
-                ResponseCode.MESSAGE_ILLEGAL, "properties of a batch element are not UTF-8"
-            ) from None
-        stored.append(properties.stored)
-        tags_codes.append(properties.tags_code)
-        keys.append(properties.keys)
-        first, separator, after = text.partition(_PAIR_SEPARATOR)
-        # As in ``_prepare``: what follows the unique key is independent of it.
-        if (
-            after
-            and len(text) <= _REMEMBERED_MAX
-            and b"KEY" not in after
-            and first.startswith(_UNIQUE_FIRST_BYTES)
-            and first[_UNIQUE_AT:].isalnum()
-        ):
-            size, rest, rest_bytes = len(text), separator + after, len(after) + 1
-            stored_rest = properties.stored[len(first) :]
-            tags_code = properties.tags_code
-    return BatchProperties(stored, tags_codes, keys)
+    alike = _prepare_alike(texts, cluster) if texts else None
+    return alike or _prepare_each(texts, cluster)
+
+
+def _prepare_alike(texts: list[bytes], cluster: str) -> BatchProperties | None:
+    """Texts of one length that begin with a unique key and go on alike: what follows it is read once."""
+    first = texts[0]
+    key_end = first.find(_PAIR_SEPARATOR)
+    rest = first[key_end:]
+    if (
+        key_end <= _UNIQUE_AT
+        or b"KEY" in rest
+        or len(rest) == 1
+        or len(first) > _REMEMBERED_MAX
+        or {text[:_UNIQUE_AT] for text in texts} != {_UNIQUE_FIRST_BYTES}
+        # Also says that all are as long as the first.
+        or {text[key_end:] for text in texts} != {rest}
+    ):
+        return None
+    together = b"".join([text[_UNIQUE_AT:key_end] for text in texts])
+    if not together.isalnum():
+        return None
+    properties = _prepare_element_bytes(first, cluster)
+    stored_rest = properties.stored[key_end:]
+    keys, width = together.decode(), key_end - _UNIQUE_AT
+    return BatchProperties(
+        [text[:key_end] + stored_rest for text in texts],
+        [properties.tags_code] * len(texts),
+        [keys[at : at + width] for at in range(0, len(keys), width)],
+        None,
+    )
+
+
+def _prepare_each(texts: list[bytes], cluster: str) -> BatchProperties:
+    all_properties = [_prepare_element_bytes(text, cluster) for text in texts]
+    return BatchProperties(
+        [properties.stored for properties in all_properties],
+        [properties.tags_code for properties in all_properties],
+        [key for properties in all_properties for key in properties.keys],
+        [len(properties.keys) for properties in all_properties],
+    )
+
+
+def _prepare_element_bytes(text: bytes, cluster: str) -> SendProperties:
+    try:
+        return prepare_element(text.decode(), cluster)
+    except UnicodeDecodeError:
+        raise Refused(
+            ResponseCode.MESSAGE_ILLEGAL, "properties of a batch element are not UTF-8"
+        ) from None
 
 
 def is_wait(text: str) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from cometmq.base.errors import RemoteProtocolError
@@ -53,6 +54,37 @@ def decode_columns(buffer: bytes, count_max: int) -> tuple[list[int], list[bytes
         TooManyElements: more than ``count_max``.
         RemoteProtocolError: an element does not fit.
     """
+    return _alike(buffer, count_max) or _each(buffer, count_max)
+
+
+def _alike(buffer: bytes, count_max: int) -> tuple[list[int], list[bytes], list[bytes]] | None:
+    """Of elements that all have the sizes of the first: then one layout fits all. None when they have not."""
+    if len(buffer) < _HEAD_BYTES:
+        return None
+    size, _, _, _, body_bytes = _unpack_head(buffer)
+    properties_bytes = size - _HEAD_BYTES - 2 - body_bytes
+    if body_bytes < 0 or not 0 <= properties_bytes < 1 << 16 or len(buffer) % size:
+        return None
+    if len(buffer) // size > count_max:
+        return None
+    layout = _layout(body_bytes, properties_bytes)
+    sizes, _, _, flags, body_sizes, bodies, properties_sizes, properties = zip(
+        *layout.iter_unpack(buffer), strict=True
+    )
+    is_alike = (
+        set(sizes) == {size}
+        and set(body_sizes) == {body_bytes}
+        and set(properties_sizes) == {properties_bytes}
+    )
+    return (list(flags), list(bodies), list(properties)) if is_alike else None
+
+
+@lru_cache(maxsize=256)
+def _layout(body_bytes: int, properties_bytes: int) -> struct.Struct:
+    return struct.Struct(f">iiiii{body_bytes}sH{properties_bytes}s")
+
+
+def _each(buffer: bytes, count_max: int) -> tuple[list[int], list[bytes], list[bytes]]:
     flags: list[int] = []
     bodies: list[bytes] = []
     properties: list[bytes] = []

@@ -9,7 +9,7 @@ Thread rule: the owner of the store.
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import accumulate, repeat
+from itertools import accumulate, chain, repeat
 from typing import Protocol
 
 from cometmq.base.errors import CometError, StoreClosed, UsageError
@@ -256,7 +256,7 @@ class Appender:
         queue = self._queues.get(topic, queue_id) or self._new_queue(topic, queue_id)
         sizes = batch_record_bytes(batch, queue.topic_field, host, self.body_bytes_max)
         total_bytes = sum(sizes)
-        first = self._reserve(total_bytes, sum(map(len, batch.keys)))
+        first = self._reserve(total_bytes, len(batch.keys))
         timestamp = self._now()
         queue_offset = queue.next_offset
         places = list(accumulate(sizes[:-1], initial=first))
@@ -268,7 +268,9 @@ class Appender:
         self._last_record = places[-1]
         self._flusher.store_timestamp = timestamp
         if self._index is not None:
-            self._index.add_batch(topic, batch.keys, places, timestamp)
+            counts = batch.key_counts
+            key_places = places if counts is None else [*chain(*map(repeat, places, counts))]
+            self._index.add_batch(topic, batch.keys, key_places, timestamp)
         entries = b"".join(map(ENTRY.pack, places, sizes, batch.tags_codes))
         self._queues.append_batch(queue, entries)
         for listener in self.arrivals:

@@ -7,6 +7,9 @@ when both hosts are IPv4, which is nearly always.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import chain, count, repeat
 from typing import Final
 from zlib import crc32
 
@@ -176,21 +179,65 @@ def encode_batch(
             _REPEATS.pack(batch.reconsume_times, 0),
         )
     )
+    body_bytes, text_bytes = len(batch.bodies[0]), len(batch.properties[0])
+    if set(sizes) == {sizes[0]} and set(map(len, batch.bodies)) == {body_bytes}:
+        # One layout fits all; the fields that are the same in each are packed again all the same, in C.
+        before_body = common + _BODY_LENGTH.pack(body_bytes)
+        before_text = topic_field + _LENGTH.pack(text_bytes)
+        layout = _layout(len(before_body), body_bytes, len(before_text), text_bytes)
+        return b"".join(
+            map(
+                layout.pack,
+                sizes,
+                repeat(magic),
+                [crc & 0x7FFFFFFF for crc in map(crc32, batch.bodies)],
+                repeat(batch.queue_id),
+                batch.flags,
+                count(queue_offset),
+                physical_offsets,
+                repeat(before_body),
+                batch.bodies,
+                repeat(before_text),
+                batch.properties,
+            )
+        )
+    return b"".join(
+        chain.from_iterable(
+            _batch_parts(batch, sizes, topic_field, queue_offset, physical_offsets, magic, common)
+        )
+    )
+
+
+@lru_cache(maxsize=256)
+def _layout(
+    before_body_bytes: int, body_bytes: int, before_text_bytes: int, text_bytes: int
+) -> struct.Struct:
+    sizes = (before_body_bytes, body_bytes, before_text_bytes, text_bytes)
+    return struct.Struct(_PLACE.format + "".join(f"{size}s" for size in sizes))
+
+
+def _batch_parts(
+    batch: NewBatch,
+    sizes: list[int],
+    topic_field: bytes,
+    queue_offset: int,
+    physical_offsets: list[int],
+    magic: int,
+    common: bytes,
+) -> Iterator[tuple[bytes, ...]]:
     queue_id, pack = batch.queue_id, _PLACE.pack
-    body_bytes = text_bytes = -1
-    before_body = before_text = b""
-    parts: list[bytes] = []
     for flag, body, text, size_bytes, physical_offset in zip(
         batch.flags, batch.bodies, batch.properties, sizes, physical_offsets, strict=True
     ):
-        if len(body) != body_bytes:
-            body_bytes = len(body)
-            before_body = common + _BODY_LENGTH.pack(body_bytes)
-        if len(text) != text_bytes:
-            text_bytes = len(text)
-            before_text = topic_field + _LENGTH.pack(text_bytes)
         crc = crc32(body) & 0x7FFFFFFF
         place = pack(size_bytes, magic, crc, queue_id, flag, queue_offset, physical_offset)
-        parts += (place, before_body, body, before_text, text)
+        yield (
+            place,
+            common,
+            _BODY_LENGTH.pack(len(body)),
+            body,
+            topic_field,
+            _LENGTH.pack(len(text)),
+            text,
+        )
         queue_offset += 1
-    return b"".join(parts)

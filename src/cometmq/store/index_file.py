@@ -145,10 +145,11 @@ class IndexFile:
         slot_count = self._slot_count
         waiting_slots = self._waiting_slots
         enter = self._waiting.append
+        timestamp = seconds = -1
         for key_hash, physical_offset, store_timestamp in entries:
-            seconds = (store_timestamp - begin_ms) // 1000
-            if not 0 <= seconds <= SECONDS_MAX:
-                seconds = 0 if seconds < 0 else SECONDS_MAX
+            if store_timestamp != timestamp:
+                timestamp = store_timestamp
+                seconds = min(max((timestamp - begin_ms) // 1000, 0), SECONDS_MAX)
             slot = key_hash % slot_count
             previous = waiting_slots.get(slot)
             if previous is None:
@@ -173,8 +174,7 @@ class IndexFile:
         write_at = self._file.write_at
         at = self._entries_at + ENTRY_BYTES * self._first_waiting
         write_at(at, b"".join(self._waiting))
-        for slot, number in self._waiting_slots.items():
-            write_at(HEADER_BYTES + SLOT_BYTES * slot, _SLOT.pack(number))
+        self._file.write_ints(HEADER_BYTES, self._waiting_slots)
         header = (self.begin_ms, self.end_ms, self.begin_offset, self.end_offset)
         write_at(0, _HEADER.pack(*header, self._slots_used, self.count))
         self._first_waiting = self.count

@@ -36,6 +36,16 @@ _NAME_DIGITS: Final = 17
 _POWERS_READY: Final = 257
 
 
+class _PrefixHashes(dict[str, int]):
+    """Of ``topic#``, for the topics met last."""
+
+    def __missing__(self, topic: str) -> int:
+        if len(self) >= _TOPICS_CACHED:
+            self.clear()
+        prefix = self[topic] = unsigned_hash(topic + "#")
+        return prefix
+
+
 class IndexFiles:
     def __init__(self, directory: str, config: IndexConfig, files: Files, clock: Clock) -> None:
         self._directory = directory
@@ -46,14 +56,16 @@ class IndexFiles:
         self._row: list[IndexFile] = []
         # Files made ahead for a record whose keys do not fit into the last one of the row.
         self._spare: list[IndexFile] = []
-        # Records that are not yet entries: topic, keys, physical offset, store timestamp.
-        self._pending: list[tuple[str, list[str], int, int]] = []
-        self._pending_keys = 0
+        # What is not yet an entry, by columns: key, and its record's topic, physical offset and store timestamp.
+        self._pending_keys: list[str] = []
+        self._pending_topics: list[str] = []
+        self._pending_offsets: list[int] = []
+        self._pending_times: list[int] = []
         # Entries that fit into the last file and the spare ones once all that is pending is in.
         self._room = 0
         self._resume_offset = -1
         self._resume_keys = 0
-        self._prefix_hashes: dict[str, int] = {}
+        self._prefix_hashes = _PrefixHashes()
         self._powers: list[int] = [power_of_31(length) for length in range(_POWERS_READY)]
         self._unsynced: list[IndexFile] = []
         self._unsynced_lock = threading.Lock()
@@ -141,7 +153,7 @@ class IndexFiles:
         Raises:
             DiskFull: it cannot be made sure of; nothing was entered.
         """
-        if self._pending_keys >= GROUP_KEYS:
+        if len(self._pending_keys) >= GROUP_KEYS:
             self._enter_pending()
             if self._row[-1].waiting >= WAITING_MAX:
                 self.write_out()
@@ -161,22 +173,33 @@ class IndexFiles:
             keys = keys[self._resume_keys :] if physical_offset == self._resume_offset else []
         if not keys:
             return
-        if self._room < len(keys) or self._pending_keys >= GROUP_KEYS:
-            self.reserve(len(keys))
-        self._pending.append((topic, keys, physical_offset, store_timestamp))
-        self._pending_keys += len(keys)
-        self._room -= len(keys)
+        count = len(keys)
+        if self._room < count or len(self._pending_keys) >= GROUP_KEYS:
+            self.reserve(count)
+        if count == 1:
+            self._pending_keys.append(keys[0])
+            self._pending_topics.append(topic)
+            self._pending_offsets.append(physical_offset)
+            self._pending_times.append(store_timestamp)
+        else:
+            self._pend(topic, keys, [physical_offset] * count, store_timestamp)
+        self._room -= count
 
     def add_batch(
-        self, topic: str, keys: list[list[str]], physical_offsets: list[int], store_timestamp: int
+        self, topic: str, keys: list[str], physical_offsets: list[int], store_timestamp: int
     ) -> None:
-        """``add`` of several records behind all that were entered before, for which room was reserved."""
-        assert physical_offsets[0] > self._resume_offset, self
-        records = zip(repeat(topic), keys, physical_offsets, repeat(store_timestamp))
-        count = sum(map(len, keys))
-        self._pending += records if all(keys) else [record for record in records if record[1]]
-        self._pending_keys += count
-        self._room -= count
+        """``add`` of records behind all that were entered before, with a place for each key; room was reserved."""
+        assert not physical_offsets or physical_offsets[0] > self._resume_offset, self
+        self._pend(topic, keys, physical_offsets, store_timestamp)
+        self._room -= len(keys)
+
+    def _pend(
+        self, topic: str, keys: list[str], physical_offsets: list[int], store_timestamp: int
+    ) -> None:
+        self._pending_keys += keys
+        self._pending_topics += repeat(topic, len(keys))
+        self._pending_offsets += physical_offsets
+        self._pending_times += repeat(store_timestamp, len(keys))
 
     def query(self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int) -> list[int]:
         """Physical offsets of records that may carry the key, newest first.
@@ -184,7 +207,7 @@ class IndexFiles:
         May, because an entry holds a hash and a second: the caller compares the record.
         """
         self._enter_pending()
-        (key_hash,) = self._hashes([(topic, [key], 0, 0)])
+        (key_hash,) = self._hashes([topic], [key])
         found: list[int] = []
         for index_file in reversed(self._row):
             if len(found) >= max_count:
@@ -252,8 +275,8 @@ class IndexFiles:
             index_file.close()
         self._row = []
         self._spare = []
-        self._pending = []
-        self._pending_keys = self._room = 0
+        self._forget_pending()
+        self._room = 0
 
     def _newest(self) -> IndexFile | None:
         self._enter_pending()
@@ -277,16 +300,13 @@ class IndexFiles:
 
     def _enter_pending(self) -> None:
         """Make entries of what was added. Memory only, so it cannot fail: ``reserve`` has made the files."""
-        if not self._pending:
+        if not self._pending_keys:
             return
-        pending, self._pending = self._pending, []
-        self._pending_keys = 0
-        hashes = iter(self._hashes(pending))
-        entries: list[NewEntry] = [
-            (next(hashes), physical_offset, store_timestamp)
-            for _, keys, physical_offset, store_timestamp in pending
-            for _ in keys
-        ]
+        hashes = self._hashes(self._pending_topics, self._pending_keys)
+        entries: list[NewEntry] = list(
+            zip(hashes, self._pending_offsets, self._pending_times, strict=True)
+        )
+        self._forget_pending()
         while not self._row or self._row[-1].room < len(entries):
             # Java, too, splits the keys of a record over two files.
             if self._row:
@@ -296,31 +316,26 @@ class IndexFiles:
             self._row.append(self._spare.pop(0))
         self._row[-1].add(entries)
 
-    def _hashes(self, records: list[tuple[str, list[str], int, int]]) -> list[int]:
-        """What the entries of ``topic#key`` hold: Java's ``Math.abs(hashCode)``, 0 for the value that has none."""
-        key_hashes = iter(unsigned_hashes([key for _, keys, _, _ in records for key in keys]))
-        powers = self._powers
-        hashes: list[int] = []
-        for topic, keys, _, _ in records:
-            prefix = self._prefix_hashes.get(topic)
-            if prefix is None:
-                prefix = self._remember_prefix(topic)
-            for key in keys:
-                bits = next(key_hashes)
-                length = len(key)
-                if length < _POWERS_READY and key.isascii():
-                    # The hash of the whole from the hashes of its parts.
-                    bits = (prefix * powers[length] + bits) & 0xFFFFFFFF
-                else:
-                    bits = unsigned_hash(f"{topic}#{key}")
-                hashes.append(bits if bits < 0x80000000 else -bits & 0x7FFFFFFF)
-        return hashes
+    def _forget_pending(self) -> None:
+        self._pending_keys = []
+        self._pending_topics = []
+        self._pending_offsets = []
+        self._pending_times = []
 
-    def _remember_prefix(self, topic: str) -> int:
-        if len(self._prefix_hashes) >= _TOPICS_CACHED:
-            self._prefix_hashes.clear()
-        prefix = self._prefix_hashes[topic] = unsigned_hash(topic + "#")
-        return prefix
+    def _hashes(self, topics: list[str], keys: list[str]) -> list[int]:
+        """What the entries of ``topic#key`` hold: Java's ``Math.abs(hashCode)``, 0 for the value that has none."""
+        if len(max(keys, key=len)) < _POWERS_READY and "".join(keys).isascii():
+            # The hash of the whole from the hashes of its parts.
+            prefixes, powers = self._prefix_hashes, self._powers
+            whole = [
+                (prefixes[topic] * powers[len(key)] + bits) & 0xFFFFFFFF
+                for topic, key, bits in zip(topics, keys, unsigned_hashes(keys), strict=True)
+            ]
+        else:
+            whole = [
+                unsigned_hash(f"{topic}#{key}") for topic, key in zip(topics, keys, strict=True)
+            ]
+        return [bits if bits < 0x80000000 else -bits & 0x7FFFFFFF for bits in whole]
 
     def _create(self) -> IndexFile:
         self._files.make_directory(self._directory)

@@ -36,7 +36,10 @@ class NewBatch(msgspec.Struct, kw_only=True):
     bodies: list[bytes]
     properties: list[bytes]
     tags_codes: list[int]
-    keys: list[list[str]]
+    keys: list[str]
+    """Of the messages, one after the other."""
+    key_counts: list[int] | None = None
+    """How many of them each message has; None: one."""
     sys_flag: int = 0
     born_timestamp: int = 0
     born_host: bytes = b""

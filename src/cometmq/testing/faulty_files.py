@@ -16,7 +16,7 @@ import errno
 import posixpath
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from cometmq.base.errors import DiskFull, StoreError
@@ -302,6 +302,10 @@ class MemoryFile:
         self._check_process()
         files = self._files
         self._call_write(position, copy, lambda: files._random.randint(0, len(copy)))
+
+    def write_ints(self, position: int, numbers: Mapping[int, int]) -> None:
+        for index, number in numbers.items():
+            self.write_at(position + 4 * index, number.to_bytes(4, "big", signed=True))
 
     def read_at(self, position: int, length: int) -> bytes:
         self._check_process()

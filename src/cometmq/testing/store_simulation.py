@@ -298,7 +298,8 @@ def put_as_batch(store: MessageStore, messages: list[NewMessage]) -> list[Stored
             bodies=[message.body for message in messages],
             properties=[message.properties for message in messages],
             tags_codes=[message.tags_code for message in messages],
-            keys=[message.keys for message in messages],
+            keys=[key for message in messages for key in message.keys],
+            key_counts=[len(message.keys) for message in messages],
             **common,
         )
     )

@@ -268,7 +268,23 @@ def test_the_texts_of_a_batch_are_read_as_if_each_were_alone(
     alone = [prepare_element(text, CLUSTER) for text in texts]
     assert together.stored == [each.stored for each in alone]
     assert together.tags_codes == [each.tags_code for each in alone]
-    assert together.keys == [each.keys for each in alone]
+    assert together.keys == [key for each in alone for key in each.keys]
+    counts = [1] * len(texts) if together.key_counts is None else together.key_counts
+    assert counts == [len(each.keys) for each in alone]
+
+
+@pytest.mark.parametrize("change", ["", "\x02", "-", "\x01"])
+def test_texts_that_are_nearly_alike_keep_their_differences(change: str) -> None:
+    """Keys of one length, and one text among them that differs somewhere."""
+    texts = [f"UNIQ_KEY\x01{number:08X}\x02TAGS\x01t\x02WAIT\x01true" for number in range(6)]
+    for at in range(len(texts[0])):
+        changed = texts[3][:at] + change + texts[3][at + len(change) :]
+        batch = [*texts[:3], changed, *texts[4:]]
+        together = prepare_batch([text.encode() for text in batch], CLUSTER)
+        alone = [prepare_element(text, CLUSTER) for text in batch]
+        assert together.stored == [each.stored for each in alone]
+        assert together.tags_codes == [each.tags_code for each in alone]
+        assert together.keys == [key for each in alone for key in each.keys]
 
 
 def test_an_element_that_is_no_text_is_refused() -> None:

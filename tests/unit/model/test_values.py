@@ -160,6 +160,15 @@ def test_batches_round_trip() -> None:
     assert decode_batch(b"") == []
 
 
+@pytest.mark.parametrize("sizes", [[(3, 1)] * 3, [(3, 1), (1, 3)], [(0, 0)] * 2, [(3, 1), (25, 1)]])
+def test_a_batch_of_sizes_that_look_alike_round_trips(sizes: list[tuple[int, int]]) -> None:
+    elements = [
+        BatchElement(number, b"b" * body_bytes, b"p" * properties_bytes)
+        for number, (body_bytes, properties_bytes) in enumerate(sizes)
+    ]
+    assert decode_batch(encode_batch(elements)) == elements
+
+
 def test_a_batch_that_is_too_long_is_not_read_to_its_end() -> None:
     raw = encode_batch([BatchElement(1, b"one", b""), BatchElement(2, b"two", b"K\x01v")])
     assert decode_columns(raw, 2) == ([1, 2], [b"one", b"two"], [b"", b"K\x01v"])

