@@ -56,7 +56,7 @@ mqadmin: setup ## compare what RocketMQ's mqadmin prints for our cluster and for
 compatibility: setup ## write docs/compatibility.md from what `make interop` found last
 	$(BIN)/python tools/compatibility.py
 
-bench: setup ## every benchmark, then our broker beside RocketMQ's (needs a JDK 17, Maven, a C compiler; half an hour)
+bench: setup ## our broker beside RocketMQ, our client and Spark parts beside others (needs a JDK 17, Maven, a C compiler; an hour)
 	$(BIN)/python benchmarks/run.py
 
 UV_COMPILE := uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \

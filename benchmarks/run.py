@@ -1,9 +1,10 @@
-"""``make bench``: every benchmark of this directory, one after the other, then CometMQ beside RocketMQ.
+"""``make bench``: every benchmark of this directory, one after the other.
 
-    python benchmarks/run.py [--quick ...]      flags go to the comparison: `python -m benchmarks.compare --help`
+    python benchmarks/run.py [NAME...]      all, or those named: compare clients spark_kafka …
 
-Each also runs alone; its first docstring line says what it measures. Compare figures of one run only: they are taken
-on whatever machine this is.
+First CometMQ beside RocketMQ, then the clients, then the rest. One that fails does not stop the others; the end tells
+which did, and how long each took. Each also runs alone, with options of its own; its first docstring line says what it
+measures. Compare figures of one run only: they are taken on whatever machine this is.
 """
 
 from __future__ import annotations
@@ -11,22 +12,39 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+HERE = Path(__file__).parent
+FIRST = ("compare", "clients")
 
-def main() -> None:
-    here = Path(__file__)
+
+def main() -> int:
+    names = sorted({script.stem for script in HERE.glob("*.py")} - {Path(__file__).stem, *FIRST})
+    names = [*FIRST, *names]
+    if unknown := set(sys.argv[1:]) - set(names):
+        print(f"no such benchmark: {', '.join(sorted(unknown))}; there are {' '.join(names)}")
+        return 2
+    ended = [(name, *run(name)) for name in names if not sys.argv[1:] or name in sys.argv[1:]]
+    print("\n== all")
+    for name, code, seconds in ended:
+        print(
+            f"{name:16} {seconds:6.0f} s   {'done' if code == 0 else f'FAILED, exit code {code}'}"
+        )
+    return 1 if any(code for _, code, _ in ended) else 0
+
+
+def run(name: str) -> tuple[int, float]:
+    """Its exit code and how many seconds it took."""
+    print(f"\n== {name}", flush=True)
+    started = time.monotonic()
     # Some use parts of others by their full name.
-    environment = {**os.environ, "PYTHONPATH": str(here.parent.parent)}
-    for script in sorted(here.parent.glob("*.py")):
-        if script.name == here.name:
-            continue
-        print(f"\n== {script.stem}", flush=True)
-        subprocess.run([sys.executable, script], check=True, env=environment)
-    print("\n== compare", flush=True)
-    comparison = [sys.executable, "-m", "benchmarks.compare", *sys.argv[1:]]
-    sys.exit(subprocess.run(comparison, cwd=here.parent.parent, check=False).returncode)
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+    what = ["-m", f"benchmarks.{name}"] if (HERE / name).is_dir() else [str(HERE / f"{name}.py")]
+    command = [sys.executable, *what]
+    ended = subprocess.run(command, cwd=HERE.parent, env=environment, check=False)
+    return ended.returncode, time.monotonic() - started
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
