@@ -105,7 +105,7 @@ class RemotingServerConfig:
     )
     busy_poll_micros: int = setting(
         "serverBusyPollMicros",
-        "Microseconds to look for more after the last request before sleeping; 0 on a machine with one core.",
+        "Microseconds to look for more before sleeping, eight times that while requests come close; 0 on one core.",
         default=50,
         low=0,
         high=1_000_000,

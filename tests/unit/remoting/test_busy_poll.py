@@ -15,10 +15,11 @@ class Turns:
 
     def __init__(self) -> None:
         self.asked = 0
+        self.skipped = 1.0
 
     def __call__(self) -> float:
         self.asked += 1
-        return self.asked * 10e-6
+        return self.skipped + self.asked * 10e-6
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ async def settle() -> None:
 
 def test_it_stays_awake_for_the_time_it_was_told(turns: Turns) -> None:
     async def run() -> None:
-        BusyPoll(50).worked()
+        BusyPoll(46).worked()
         await settle()
         assert turns.asked == 6
         await settle()
@@ -44,16 +45,31 @@ def test_it_stays_awake_for_the_time_it_was_told(turns: Turns) -> None:
     asyncio.run(run())
 
 
-def test_more_work_makes_it_longer_but_is_looked_for_once_a_turn(turns: Turns) -> None:
+def test_work_that_follows_closely_is_looked_for_longer_but_once_a_turn(turns: Turns) -> None:
     async def run() -> None:
-        poll = BusyPoll(50)
+        poll = BusyPoll(46)
         poll.worked()
         poll.worked()
         await settle()
-        assert turns.asked == 7
+        assert turns.asked == 2 + 37
         poll.worked()
         await settle()
-        assert turns.asked == 13
+        assert turns.asked == 2 + 37 + 1 + 5, "380 microseconds later is not close any more"
+
+    asyncio.run(run())
+
+
+def test_after_a_pause_it_is_short_again(turns: Turns) -> None:
+    async def run() -> None:
+        poll = BusyPoll(46)
+        for _ in range(3):
+            poll.worked()
+            await settle()
+            turns.asked = 0
+            turns.skipped += 1
+        poll.worked()
+        await settle()
+        assert turns.asked == 6
 
     asyncio.run(run())
 
