@@ -1,6 +1,6 @@
 """CometMQ beside RocketMQ 4.9.7 and 5.5.0: same machine, same load program, rounds in turn, medians.
 
-    python -m benchmarks.compare             everything: about half an hour, 50 GB of disk on the way
+    python -m benchmarks.compare             everything: about 25 minutes, 45 GB of disk on the way
     python -m benchmarks.compare --quick     a first impression: one short round against RocketMQ 4.9.7 alone
     python -m benchmarks.compare --cases 'send-1k-*' 'latency-*' --systems cometmq rocketmq-4.9.7
 
@@ -53,7 +53,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS)
     parser.add_argument("--cases", nargs="+", default=[], help="names or shell patterns")
     parser.add_argument("--rounds", type=int, help="rounds of each case (3; quick: 1)")
-    parser.add_argument("--seconds", type=float, help="length of a round (4; quick: 2)")
+    parser.add_argument("--seconds", type=float, help="length of a round (2)")
     parser.add_argument("--warm-seconds", type=float, help="load before, for Java (60; quick: 12)")
     parser.add_argument("--directory", type=Path, help="where the stores go while it runs")
     parser.add_argument("--list", action="store_true", help="show the cases and end")
@@ -74,7 +74,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
         systems=arguments.systems or ((OURS, RIVAL) if quick else SYSTEMS),
         cases=cases,
         rounds=arguments.rounds or (1 if quick else 3),
-        seconds=arguments.seconds or (2.0 if quick else 4.0),
+        seconds=arguments.seconds or 2.0,
         warm_seconds=arguments.warm_seconds or (12.0 if quick else 60.0),
     )
 
