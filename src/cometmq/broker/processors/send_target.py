@@ -21,6 +21,7 @@ class SendTarget:
     """A topic as sends see it."""
 
     __slots__ = (
+        "checked_at",
         "config",
         "is_dead_letter",
         "is_retry",
@@ -32,6 +33,8 @@ class SendTarget:
 
     def __init__(self, config: TopicConfig, tally: Tally, *, is_dead_letter: bool = False) -> None:
         self.config = config
+        self.checked_at = -1
+        """The table's number of changes when this was known to be up to date."""
         self.topic = config.topic_name
         self.tally = tally
         self.is_dead_letter = is_dead_letter
@@ -66,9 +69,14 @@ class SendTargets:
         """
         topic = header.topic
         target = self._targets.get(topic)
-        # A changed topic has a new config object, a deleted one has none.
-        if target is not None and target.config is self._topics.get(topic):
-            return target
+        if target is not None:
+            changes = self._topics.change_count
+            if target.checked_at == changes:
+                return target
+            # A changed topic has a new config object, a deleted one has none.
+            if target.config is self._topics.get(topic):
+                target.checked_at = changes
+                return target
         return self._look_up(topic, header)
 
     def tally(self, topic: str) -> Tally:

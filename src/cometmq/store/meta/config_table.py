@@ -38,7 +38,8 @@ class ConfigTable(Generic[T]):
         self._unknown_fields: dict[str, dict[str, Any]] = {}
         self._other_content: dict[str, Any] = {}
         self._has_state_version = False
-        self._change_count = 0
+        self.change_count = 0
+        """Grows with every change, so that who keeps something of the table knows when to look again."""
         self._saved_count = 0
         self.version = DataVersion()
         self.on_change: Callable[[], None] | None = None
@@ -110,10 +111,10 @@ class ConfigTable(Generic[T]):
 
     def unsaved(self) -> Callable[[], None] | None:
         """Renders the table and returns the disk part of a save, for a worker thread; None when nothing changed."""
-        if self._change_count == self._saved_count:
+        if self.change_count == self._saved_count:
             return None
         content = self.encode()
-        changes = self._change_count
+        changes = self.change_count
 
         def write() -> None:
             self._file.save(content)
@@ -135,7 +136,7 @@ class ConfigTable(Generic[T]):
 
     def _changed(self) -> None:
         self.version = self.version.next(self._clock.wall_ms())
-        self._change_count += 1
+        self.change_count += 1
         if self.on_change is not None:
             self.on_change()
 
