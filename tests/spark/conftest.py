@@ -1,4 +1,7 @@
-"""One Spark session, ``local[2]``, for all tests of this directory; they run in one worker, one after the other."""
+"""One Spark session for all tests of this directory; they run in one worker, one after the other.
+
+It is ``local[2]``, unless ``COMETMQ_SPARK_TEST_MASTER`` names another.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     scratch = tmp_path_factory.mktemp("spark")
     session = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(os.environ.get("COMETMQ_SPARK_TEST_MASTER", "local[2]"))
+        # As ``local`` has it: a task that fails is not tried again, and its Python finds what the test's own finds.
+        .config("spark.task.maxFailures", "1")
+        .config("spark.executorEnv.PYTHONPATH", os.pathsep.join(sys.path))
         .appName("cometmq tests")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
