@@ -123,6 +123,15 @@ def test_the_head_of_a_sparse_file_is_mapped(files: Files, root: str) -> None:
     assert bytes(head[40:44]) == b"next"
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_prefetching_changes_nothing(files: Files, root: str, kind: dict[str, int]) -> None:
+    file = files.create(f"{root}/one", 3 * PAGE, **kind)  # type: ignore[arg-type]
+    file.write_at(PAGE, b"there")
+    for position in (0, PAGE + 3, 3 * PAGE - 1):
+        file.prefetch(position)
+    assert file.read_at(0, 3 * PAGE) == bytes(PAGE) + b"there" + bytes(2 * PAGE - 5)
+
+
 def test_two_open_files_see_each_other(files: Files, root: str) -> None:
     first = files.create(f"{root}/one", PAGE, allocate=False)
     second = files.open(f"{root}/one", mapped=True, writable=False)

@@ -58,6 +58,10 @@ class File(Protocol):
         """The bytes without a copy where the file is mapped; stays valid after ``close``."""
         ...
 
+    def prefetch(self, position: int) -> None:
+        """Have the page around ``position`` in memory soon, without waiting for it: a write there is to come."""
+        ...
+
     def zero_from(self, position: int) -> None:
         """Make every byte from ``position`` to the end zero, writing only where there is something else.
 

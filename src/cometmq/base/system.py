@@ -71,6 +71,9 @@ class MappedFile:
     def view(self, position: int, length: int) -> memoryview:
         return self._view[position : position + length]
 
+    def prefetch(self, position: int) -> None:
+        os.posix_fadvise(self._fd, position, 1, os.POSIX_FADV_WILLNEED)
+
     def zero_from(self, position: int) -> None:
         _zero_from(self, self._fd, position)
 
@@ -119,6 +122,9 @@ class PositionedFile:
 
     def view(self, position: int, length: int) -> memoryview:
         return memoryview(os.pread(self._fd, length, position))
+
+    def prefetch(self, position: int) -> None:
+        os.posix_fadvise(self._fd, position, 1, os.POSIX_FADV_WILLNEED)
 
     def zero_from(self, position: int) -> None:
         _zero_from(self, self._fd, position)

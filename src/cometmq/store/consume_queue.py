@@ -19,6 +19,7 @@ from cometmq.store.mapped_file_queue import file_name
 from cometmq.store.open_files import OpenFiles
 
 ENTRY_BYTES: Final = 20
+PAGE_BYTES: Final = 4096
 ENTRY = struct.Struct(">qiq")
 FILLER: Final = ENTRY.pack(0, 0x7FFFFFFF, 0)
 FILLER_SIZE: Final = 0x7FFFFFFF
@@ -109,6 +110,13 @@ class ConsumeQueue:
     def entry(self, offset: int, open_files: OpenFiles) -> tuple[int, int, int] | None:
         data = self.read(offset, 1, open_files)
         return ENTRY.unpack(data) if len(data) == ENTRY_BYTES else None
+
+    def prefetch(self, open_files: OpenFiles) -> None:
+        """Ask for the page in which the waiting entries begin; a write into one not in memory waits for the disk."""
+        position = self.next_offset * ENTRY_BYTES - len(self.waiting or b"")
+        at = position % self.file_bytes
+        if self.first_start >= 0 and at % PAGE_BYTES:
+            open_files.prefetch(self.path(position - at), at)
 
     def write_waiting(self, open_files: OpenFiles) -> list[int]:
         """Put the waiting entries into the files, making them as needed. Starts of the files written.

@@ -19,13 +19,13 @@ from cometmq.base.ports import Clock
 from cometmq.store.checkpoint import Checkpoint
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.config import FlushConfig
+from cometmq.store.consume_queue import PAGE_BYTES
 from cometmq.store.consume_queues import ConsumeQueues
 from cometmq.store.index_files import IndexFiles
 from cometmq.store.watermarks import Watermarks
 
 logger = logging.getLogger("cometmq.store")
 
-PAGE_BYTES: Final = 4096
 
 REDISPATCHED_BYTES_MAX: Final = 256 * 1024 * 1024
 """Of the log: what recovery may have to make queue entries of once more, because they were not synced."""

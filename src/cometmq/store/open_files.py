@@ -25,6 +25,11 @@ class OpenFiles:
         self._open[path] = file
         return file
 
+    def prefetch(self, path: str, position: int) -> None:
+        """Have a page of a file in memory soon, if the file is open."""
+        if (file := self._open.get(path)) is not None:
+            file.prefetch(position)
+
     def create(self, path: str, size_bytes: int) -> File:
         """A new sparse file; its directory is made if need be. Raises DiskFull."""
         try:

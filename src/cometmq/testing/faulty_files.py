@@ -318,6 +318,9 @@ class MemoryFile:
             return memoryview(self._inode.live)[position : position + length].toreadonly()
         return memoryview(self.read_at(position, length))
 
+    def prefetch(self, position: int) -> None:
+        """All of it is in memory."""
+
     def zero_from(self, position: int) -> None:
         while position < self.size_bytes:
             until = min(self.size_bytes, (position // BLOCK_BYTES + 1) * BLOCK_BYTES)
