@@ -13,6 +13,7 @@ import msgspec
 from cometmq.model.message_queue import MessageQueue
 
 _encode = msgspec.json.Encoder().encode
+_PLAIN = frozenset([str, int, bool])
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
@@ -28,7 +29,10 @@ def write(value: Any, *, standard: bool) -> bytes:
 
 
 def _write(value: Any, parts: list[bytes], standard: bool) -> None:
-    if isinstance(value, msgspec.Struct):
+    # Nearly all values are; to find that out last would be most of the work.
+    if type(value) in _PLAIN:
+        parts.append(_encode(value))
+    elif isinstance(value, msgspec.Struct):
         opening = b"{"
         for attribute, key, omit_zero in _fields(type(value)):
             item = getattr(value, attribute)
