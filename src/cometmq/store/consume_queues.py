@@ -28,11 +28,11 @@ logger = logging.getLogger("cometmq.store")
 WAITING_MIN: Final = 1024
 """Entries kept in memory, for all queues together, before a round begins."""
 
-WAITING_PER_QUEUE: Final = 4
+WAITING_PER_QUEUE: Final = 8
 """A write costs the same for one entry as for many: with many queues a round waits for so many each, ..."""
 
-WAITING_MAX: Final = 65_536
-"""... but for no more than this in all, some 8 MB."""
+WAITING_MAX: Final = 131_072
+"""... but for no more than this in all, some 16 MB."""
 
 ROUND_PART: Final = 32
 """Queues written at a time, about 0.2 ms."""

@@ -31,7 +31,7 @@ GROUP_KEYS: Final = 256
 WAITING_MAX: Final = 4096
 """Entries kept in memory before they are written, about 0.5 MB."""
 
-_TOPICS_CACHED: Final = 10_000
+_TOPICS_CACHED: Final = 65_536
 _NAME_DIGITS: Final = 17
 _POWERS_READY: Final = 257
 
