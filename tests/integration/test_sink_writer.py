@@ -307,8 +307,8 @@ def test_a_busy_broker_is_waited_for_and_not_for_ever(monkeypatch: pytest.Monkey
         receive = BlockingConnection.receive
         refusals = iter([True] * 3 + [False] * 10_000)
 
-        def busy(self: BlockingConnection, opaque: int) -> Command:
-            reply = receive(self, opaque)
+        def busy(self: BlockingConnection, opaque: int, *, is_body_lent: bool = False) -> Command:
+            reply = receive(self, opaque, is_body_lent=is_body_lent)
             if "msgId" in (reply.ext or {}) and next(refusals):
                 # As if it had been refused; the row that was stored is then written by nobody else.
                 return Command(2, remark="[OVERLOAD]system busy", flag=1, opaque=opaque)

@@ -8,7 +8,7 @@ from cometmq.base.errors import CorruptFile, DiskFull
 from cometmq.base.system import SystemFiles
 from cometmq.store.config import ConsumeQueueConfig
 from cometmq.store.consume_queue import ENTRY, FILLER, ConsumeQueue
-from cometmq.store.consume_queues import ConsumeQueues, Written
+from cometmq.store.consume_queues import WAITING_PER_QUEUE, ConsumeQueues, Written
 from cometmq.store.open_files import OpenFiles
 from cometmq.testing.fake_clock import FakeClock
 from cometmq.testing.faulty_files import FaultyFiles
@@ -164,7 +164,7 @@ def test_many_queues_wait_for_several_entries_each(queues: ConsumeQueues) -> Non
         append(queues, queue, 1)
         if queues.is_write_due:
             queues.write_out(REACHED)
-    for _ in range(3):
+    for _ in range(WAITING_PER_QUEUE - 1):
         assert not queues.is_write_due
         for queue in some:
             append(queues, queue, 1)
