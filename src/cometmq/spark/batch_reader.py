@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from cometmq.spark.cluster import Cluster
@@ -14,26 +15,18 @@ from cometmq.spark.offsets import Word
 from cometmq.spark.partition import partitions_of, read_partition
 from cometmq.spark.positions import resolve
 from cometmq.spark.ranges import Range
-from cometmq.spark.schema import NULLABLE
 from cometmq.spark.source_options import SourceOptions
 
 
 class RocketMQBatchReader(DataSourceReader):
     """Args:
-    names: columns in the order in which rows have them.
-    nullable: those of them in which Spark reckons with nulls.
+    wanted: columns as Spark expects them.
     """
 
-    def __init__(
-        self,
-        options: SourceOptions,
-        names: Sequence[str],
-        nullable: frozenset[str] = NULLABLE,
-    ) -> None:
+    def __init__(self, options: SourceOptions, wanted: pa.Schema) -> None:
         options.check_for_batch()
         self._options = options
-        self._names = tuple(names)
-        self._nullable = nullable
+        self._wanted = wanted
 
     def partitions(self) -> Sequence[InputPartition]:
         """Raises DataLost when offsets are wanted that the queues do not hold."""
@@ -44,7 +37,7 @@ class RocketMQBatchReader(DataSourceReader):
             cluster.close()
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        return read_partition(partition, self._options, self._names, self._nullable)
+        return read_partition(partition, self._options, self._wanted)
 
     def _ranges(self, cluster: Cluster) -> list[Range]:
         options = self._options

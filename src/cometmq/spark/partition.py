@@ -10,7 +10,7 @@ from pyspark.sql.datasource import InputPartition
 from cometmq.spark.cluster import Cluster
 from cometmq.spark.fetch import Fetcher, Wanted
 from cometmq.spark.ranges import Range, tasks_of
-from cometmq.spark.schema import NULLABLE, arrow_schema, as_asked
+from cometmq.spark.schema import as_asked
 from cometmq.spark.source_options import SourceOptions
 from cometmq.spark.worker import spare_collector
 
@@ -41,12 +41,9 @@ def partitions_of(
 
 
 def read_partition(
-    partition: InputPartition,
-    options: SourceOptions,
-    names: Sequence[str],
-    nullable: frozenset[str] = NULLABLE,
+    partition: InputPartition, options: SourceOptions, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Batches with columns in the order of ``names``. Without ranges there are none."""
+    """Batches with columns as ``schema`` has them. Without ranges there are none."""
     if not isinstance(partition, QueuePartition):
         # What Spark makes of no partitions at all.
         return
@@ -54,6 +51,6 @@ def read_partition(
     fetcher = Fetcher(options)
     try:
         batches = fetcher.read(partition.wanted)
-        yield from as_asked(batches, options.columns, arrow_schema(names, nullable))
+        yield from as_asked(batches, options.columns, schema)
     finally:
         fetcher.close()

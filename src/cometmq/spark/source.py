@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -34,11 +35,11 @@ class RocketMQDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = self._source_options(schema)
-        return RocketMQBatchReader(options, schema.fieldNames(), nullable_columns(schema))
+        return RocketMQBatchReader(options, _wanted(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         options = self._source_options(schema)
-        return RocketMQStreamReader(options, schema.fieldNames(), nullable_columns(schema))
+        return RocketMQStreamReader(options, _wanted(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         return batch_writer(schema, self.options, overwrite)
@@ -57,11 +58,14 @@ class RocketMQDataSource(DataSource):
             raise BadOption(
                 f"schema: expected some of the columns {', '.join(COLUMNS)}, got {', '.join(unknown)}"
             )
-        expected = arrow_schema(names, nullable_columns(schema))
-        if to_arrow_schema(schema, timezone="UTC") != expected:
+        if to_arrow_schema(schema, timezone="UTC") != _wanted(schema):
             raise BadOption(
                 f"schema: expected {spark_schema(names)}, got {schema.simpleString()}; "
                 "name columns with their own types and cast them afterwards"
             )
         columns = tuple(name for name in COLUMNS if name in names)
         return dataclasses.replace(options, columns=columns)
+
+
+def _wanted(schema: StructType) -> pa.Schema:
+    return arrow_schema(schema.fieldNames(), nullable_columns(schema))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -20,27 +21,19 @@ from pyspark.sql.streaming.datasource import (
 
 from cometmq.spark.offsets import OffsetJson, from_json, to_json
 from cometmq.spark.partition import partitions_of, read_partition
-from cometmq.spark.schema import NULLABLE
 from cometmq.spark.source_options import SourceOptions
 from cometmq.spark.stream_planner import StreamPlanner
 
 
 class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Args:
-    names: columns in the order in which rows have them.
-    nullable: those of them in which Spark reckons with nulls.
+    wanted: columns as Spark expects them.
     """
 
-    def __init__(
-        self,
-        options: SourceOptions,
-        names: Sequence[str],
-        nullable: frozenset[str] = NULLABLE,
-    ) -> None:
+    def __init__(self, options: SourceOptions, wanted: pa.Schema) -> None:
         options.check_for_stream()
         self._options = options
-        self._names = tuple(names)
-        self._nullable = nullable
+        self._wanted = wanted
         self._planner_here: StreamPlanner | None = None
 
     # ── beside the driver ──
@@ -93,7 +86,7 @@ class RocketMQStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # ── in tasks ──
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        return read_partition(partition, self._options, self._names, self._nullable)
+        return read_partition(partition, self._options, self._wanted)
 
     def __getstate__(self) -> dict[str, Any]:
         """Connections stay where they are."""
