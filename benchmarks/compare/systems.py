@@ -32,8 +32,6 @@ from tests.interop.servers import accepts, free_ports
 HERE = Path(__file__).parent
 READY_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 60
-AWAKE_SECONDS = 0.3
-"""For what a system has to make up for after a pause."""
 POLL_SECONDS = 0.005
 BROKER_NAME = "bench"
 
@@ -125,7 +123,6 @@ class System:
         """Alone on the machine, with nothing left to be written to the disk for anybody else."""
         os.sync()
         self.resume()
-        time.sleep(AWAKE_SECONDS)
         try:
             yield
         finally:

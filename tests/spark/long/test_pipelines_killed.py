@@ -103,6 +103,7 @@ def test_every_row_is_there_once(spark: Any, tmp_path: Path, target: str, kills:
             send(servers.name_servers, range(sent, sent + ROWS_PER_ROUND))
             sent += ROWS_PER_ROUND
             with started(run) as process:
+                # The pauses put the kill at any moment behind a batch, or inside one.
                 if number % 2:
                     wait_for_line(process, ": batch ")
                     time.sleep(chance.uniform(0.0, pause_max))
