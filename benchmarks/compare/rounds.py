@@ -25,6 +25,7 @@ from benchmarks.compare.outcome import Outcome, Plan, Row
 from benchmarks.compare.systems import BROKER_NAME, Commands, System, running
 
 FILL_SECONDS_MAX = 300
+FILL_TRIES_MAX = 10
 # For ours: open the files, fill the caches. Java's compiler needs far more and gets `warm_seconds`.
 OUR_WARM_SECONDS = 3.0
 # Whoever slept has timers to catch up with, and ten thousand topics to tell its name server of: before each round.
@@ -168,13 +169,16 @@ class Runner:
     def _ensure_backlog(self, system: System) -> None:
         if system.has_backlog:
             return
-        count = str(BACKLOG_MESSAGES)
-        arguments = ("--topic", BACKLOG_TOPIC, "--queues", str(BACKLOG_QUEUES), "--count", count)
-        # Few in flight: a message refused as busy would leave a hole in the count.
-        result = self._load(system, "send", (*arguments, "--in-flight", "16"), FILL_SECONDS_MAX)
-        if result["messages"] != BACKLOG_MESSAGES:
-            raise LoadFailed(f"{result['messages']} of {count} messages stored for the pulls")
-        system.has_backlog = True
+        target = ("--topic", BACKLOG_TOPIC, "--queues", str(BACKLOG_QUEUES))
+        missing = BACKLOG_MESSAGES
+        for _ in range(FILL_TRIES_MAX):
+            # Few in flight: RocketMQ refuses some as busy, and each of those has to be sent once more.
+            load = (*target, "--in-flight", "16", "--count", str(missing))
+            missing -= self._load(system, "send", load, FILL_SECONDS_MAX)["messages"]
+            if not missing:
+                system.has_backlog = True
+                return
+        raise LoadFailed(f"{missing} of {BACKLOG_MESSAGES} messages refused {FILL_TRIES_MAX} times")
 
     def _warm_up(self, system: System, setup: Setup) -> None:
         """Every path that will be measured, for the given time in all. Small bodies, to spare the disk."""
