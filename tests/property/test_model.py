@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 
 from cometmq.base.errors import RemoteProtocolError
 from cometmq.model.batch import BatchElement, decode_batch, encode_batch
-from cometmq.model.java_hash import java_hash, to_signed, unsigned_hashes
+from cometmq.model.java_hash import (
+    java_hash,
+    power_of_31,
+    to_signed,
+    unsigned_hash,
+    unsigned_hashes,
+    utf16_length,
+)
 from cometmq.model.properties import parse_properties, property_of, render_properties
 from cometmq.model.record import BadRecord, decode_record, decode_records, encode_record
 
@@ -43,6 +50,13 @@ def test_java_hash_is_horner_s_rule(text: str) -> None:
 @example(["\x7f" * 256])
 def test_texts_hashed_together_get_the_hashes_they_get_alone(texts: list[str]) -> None:
     assert [to_signed(bits) for bits in unsigned_hashes(texts)] == [*map(plain_java_hash, texts)]
+
+
+@given(st.text(max_size=40), st.text(max_size=40) | st.text(st.characters(), max_size=5))
+@example("Topic#", "\U0001f600 key")
+def test_the_hash_of_a_whole_comes_from_the_hashes_of_its_parts(head: str, tail: str) -> None:
+    whole = unsigned_hash(head) * power_of_31(utf16_length(tail)) + unsigned_hash(tail)
+    assert to_signed(whole & 0xFFFFFFFF) == plain_java_hash(head + tail)
 
 
 @given(st.dictionaries(NAME, NAME))

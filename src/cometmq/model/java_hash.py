@@ -89,8 +89,13 @@ def unsigned_hashes(texts: Sequence[str]) -> list[int]:
 
 
 def power_of_31(count: int) -> int:
-    """31**count, wrapped: ``hash(a + b) == hash(a) * power_of_31(len(b)) + hash(b)``."""
+    """31**count, wrapped: ``hash(a + b) == hash(a) * power_of_31(utf16_length(b)) + hash(b)``."""
     return pow(31, count, 1 << 32)
+
+
+def utf16_length(text: str) -> int:
+    """How long Java says that a string is."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-be", "surrogatepass")) // 2
 
 
 def to_signed(bits: int) -> int:

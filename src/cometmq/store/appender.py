@@ -127,7 +127,7 @@ class Appender:
         self._last_timestamp = self._flusher.store_timestamp = timestamp
         self._last_record = physical_offset
         if index is not None and (not sys_flag & TRANSACTION_MASK or is_indexed(sys_flag)):
-            index.add(topic, message.keys, physical_offset, timestamp)
+            index.add(queue.key_prefix, message.keys, physical_offset, timestamp)
         if has_entry:
             self._enqueue(message, queue, physical_offset, size_bytes, timestamp)
         self._watermarks.put(log.end)
@@ -199,7 +199,7 @@ class Appender:
         physical_offset -= total_bytes
         for message, queue, size_bytes in at:
             if index is not None:
-                index.add(message.topic, message.keys, physical_offset, timestamp)
+                index.add(queue.key_prefix, message.keys, physical_offset, timestamp)
             enqueue(message, queue, physical_offset, size_bytes, timestamp)
             physical_offset += size_bytes
         self._last_record = physical_offset - size_bytes
@@ -239,7 +239,7 @@ class Appender:
         self._log.write(b"".join(records))
         for message, one in zip(messages, stored, strict=True):
             if self._index is not None and is_indexed(message.sys_flag):
-                self._index.add(message.topic, message.keys, one.physical_offset, timestamp)
+                self._index.add(queue.key_prefix, message.keys, one.physical_offset, timestamp)
             if has_queue_entry(message.sys_flag):
                 self._enqueue(message, queue, one.physical_offset, one.size_bytes, timestamp)
         self._last_record = stored[-1].physical_offset
@@ -270,7 +270,7 @@ class Appender:
         if self._index is not None:
             counts = batch.key_counts
             key_places = places if counts is None else [*chain(*map(repeat, places, counts))]
-            self._index.add_batch(topic, batch.keys, key_places, timestamp)
+            self._index.add_batch(queue.key_prefix, batch.keys, key_places, timestamp)
         entries = b"".join(map(ENTRY.pack, places, sizes, batch.tags_codes))
         self._queues.append_batch(queue, entries)
         for listener in self.arrivals:
@@ -321,7 +321,7 @@ class Appender:
         self._log.write(b"".join(records))
         for message, queue, place in zip(messages, queues, stored, strict=True):
             if self._index is not None:
-                self._index.add(message.topic, message.keys, place.physical_offset, timestamp)
+                self._index.add(queue.key_prefix, message.keys, place.physical_offset, timestamp)
             self._enqueue(message, queue, place.physical_offset, place.size_bytes, timestamp)
         self._last_record = stored[-1].physical_offset
         self._flusher.store_timestamp = timestamp

@@ -15,6 +15,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from cometmq.store.index_files import key_prefix
 from cometmq.store.mapped_file_queue import file_name
 from cometmq.store.open_files import OpenFiles
 
@@ -39,6 +40,7 @@ class ConsumeQueue:
         "dirty_start",
         "file_bytes",
         "first_start",
+        "key_prefix",
         "next_offset",
         "queue_id",
         "topic",
@@ -55,6 +57,7 @@ class ConsumeQueue:
         head = bytes((len(encoded),)) if len(encoded) < 128 else len(encoded).to_bytes(2, "big")
         self.topic_field = head + encoded
         """Length and text as a record holds them."""
+        self.key_prefix = key_prefix(topic)
         self.first_start = -1
         """Byte where the first file starts; -1 while there is no file."""
         self.next_offset = 0

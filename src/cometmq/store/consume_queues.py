@@ -28,11 +28,11 @@ logger = logging.getLogger("cometmq.store")
 WAITING_MIN: Final = 1024
 """Entries kept in memory, for all queues together, before a round begins."""
 
-WAITING_PER_QUEUE: Final = 8
+WAITING_PER_QUEUE: Final = 16
 """A write costs the same for one entry as for many: with many queues a round waits for so many each, ..."""
 
-WAITING_MAX: Final = 131_072
-"""... but for no more than this in all, some 16 MB."""
+WAITING_MAX: Final = 262_144
+"""... but for no more than this in all, some 32 MB."""
 
 ROUND_PART: Final = 32
 """Queues written at a time, about 0.2 ms."""

@@ -15,7 +15,7 @@ from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue import FILLER_SIZE, ConsumeQueue
 from cometmq.store.consume_queues import ConsumeQueues, Written
 from cometmq.store.delay_levels import DelayLevels
-from cometmq.store.index_files import IndexFiles
+from cometmq.store.index_files import IndexFiles, key_prefix
 from cometmq.store.log_scan import LogWalk, Scanned
 
 logger = logging.getLogger("cometmq.store")
@@ -58,7 +58,8 @@ class Follower:
         self._index = index
         self._delay_levels = delay_levels
         self._deleted = deleted
-        self._topics: dict[bytes, str] = {}
+        # Name and key prefix of what the log calls its topics.
+        self._topics: dict[bytes, tuple[str, int]] = {}
 
     def feed(self, start: int, end: int) -> int:
         """Dispatch the records between two offsets; ``start`` must be where one begins. The offset reached.
@@ -92,9 +93,11 @@ class Follower:
     def _dispatch(self, record: Scanned) -> None:
         if self._deleted and record.physical_offset < self._deleted.get(record.topic, 0):
             return
-        topic = self._topics.get(record.topic)
-        if topic is None:
-            topic = self._topics[record.topic] = record.topic.decode(errors="replace")
+        known = self._topics.get(record.topic)
+        if known is None:
+            name = record.topic.decode(errors="replace")
+            known = self._topics[record.topic] = name, key_prefix(name)
+        topic, prefix = known
         properties = record.properties.decode(errors="replace")
         if has_queue_entry(record.sys_flag):
             queue = self._queues.get_or_create(topic, record.queue_id)
@@ -103,7 +106,7 @@ class Follower:
                 self._queues.append(queue, record.physical_offset, record.size_bytes, tags_code)
         if self._index is not None and is_indexed(record.sys_flag):
             keys = index_keys(properties)
-            self._index.add(topic, keys, record.physical_offset, record.store_timestamp)
+            self._index.add(prefix, keys, record.physical_offset, record.store_timestamp)
 
     def _is_next(self, queue: ConsumeQueue, record: Scanned) -> bool:
         """Whether the record's entry is to be appended now, after making up for a gap before it."""

@@ -19,31 +19,23 @@ from typing import Final
 
 from cometmq.base.errors import CorruptFile
 from cometmq.base.ports import Clock, Files
-from cometmq.model.java_hash import power_of_31, unsigned_hash, unsigned_hashes
+from cometmq.model.java_hash import power_of_31, unsigned_hash, unsigned_hashes, utf16_length
 from cometmq.store.config import IndexConfig
 from cometmq.store.index_file import IndexFile, NewEntry, file_bytes
 
 logger = logging.getLogger("cometmq.store")
 
 GROUP_KEYS: Final = 256
-"""Keys that are hashed together: 0.2 ms, in which nobody is served."""
+"""Keys that are hashed and written together: 0.3 ms, in which nobody is served. Their slots lie all over the file, and
+to write them soon after they were read finds them in the processor's caches."""
 
-WAITING_MAX: Final = 4096
-"""Entries kept in memory before they are written, about 0.5 MB."""
-
-_TOPICS_CACHED: Final = 65_536
 _NAME_DIGITS: Final = 17
 _POWERS_READY: Final = 257
 
 
-class _PrefixHashes(dict[str, int]):
-    """Of ``topic#``, for the topics met last."""
-
-    def __missing__(self, topic: str) -> int:
-        if len(self) >= _TOPICS_CACHED:
-            self.clear()
-        prefix = self[topic] = unsigned_hash(topic + "#")
-        return prefix
+def key_prefix(topic: str) -> int:
+    """What all keys of a topic have in common: the hash of ``topic#``."""
+    return unsigned_hash(topic + "#")
 
 
 class IndexFiles:
@@ -56,16 +48,15 @@ class IndexFiles:
         self._row: list[IndexFile] = []
         # Files made ahead for a record whose keys do not fit into the last one of the row.
         self._spare: list[IndexFile] = []
-        # What is not yet an entry, by columns: key, and its record's topic, physical offset and store timestamp.
+        # What is not yet an entry, by columns: key, and its record's prefix, physical offset and store timestamp.
         self._pending_keys: list[str] = []
-        self._pending_topics: list[str] = []
+        self._pending_prefixes: list[int] = []
         self._pending_offsets: list[int] = []
         self._pending_times: list[int] = []
         # Entries that fit into the last file and the spare ones once all that is pending is in.
         self._room = 0
         self._resume_offset = -1
         self._resume_keys = 0
-        self._prefix_hashes = _PrefixHashes()
         self._powers: list[int] = [power_of_31(length) for length in range(_POWERS_READY)]
         self._unsynced: list[IndexFile] = []
         self._unsynced_lock = threading.Lock()
@@ -154,17 +145,18 @@ class IndexFiles:
             DiskFull: it cannot be made sure of; nothing was entered.
         """
         if len(self._pending_keys) >= GROUP_KEYS:
-            self._enter_pending()
-            if self._row[-1].waiting >= WAITING_MAX:
-                self.write_out()
+            self.write_out()
         while self._room < key_count:
             self.write_out()
             spare = self._create()
             self._spare.append(spare)
             self._room += spare.room
 
-    def add(self, topic: str, keys: list[str], physical_offset: int, store_timestamp: int) -> None:
+    def add(self, prefix: int, keys: list[str], physical_offset: int, store_timestamp: int) -> None:
         """Enter a record under its keys. What is already there (a log fed again) is left out.
+
+        Args:
+            prefix: ``key_prefix`` of the topic.
 
         Raises:
             DiskFull: nothing of the record was entered; the same call may be made again.
@@ -178,26 +170,26 @@ class IndexFiles:
             self.reserve(count)
         if count == 1:
             self._pending_keys.append(keys[0])
-            self._pending_topics.append(topic)
+            self._pending_prefixes.append(prefix)
             self._pending_offsets.append(physical_offset)
             self._pending_times.append(store_timestamp)
         else:
-            self._pend(topic, keys, [physical_offset] * count, store_timestamp)
+            self._pend(prefix, keys, [physical_offset] * count, store_timestamp)
         self._room -= count
 
     def add_batch(
-        self, topic: str, keys: list[str], physical_offsets: list[int], store_timestamp: int
+        self, prefix: int, keys: list[str], physical_offsets: list[int], store_timestamp: int
     ) -> None:
         """``add`` of records behind all that were entered before, with a place for each key; room was reserved."""
         assert not physical_offsets or physical_offsets[0] > self._resume_offset, self
-        self._pend(topic, keys, physical_offsets, store_timestamp)
+        self._pend(prefix, keys, physical_offsets, store_timestamp)
         self._room -= len(keys)
 
     def _pend(
-        self, topic: str, keys: list[str], physical_offsets: list[int], store_timestamp: int
+        self, prefix: int, keys: list[str], physical_offsets: list[int], store_timestamp: int
     ) -> None:
         self._pending_keys += keys
-        self._pending_topics += repeat(topic, len(keys))
+        self._pending_prefixes += repeat(prefix, len(keys))
         self._pending_offsets += physical_offsets
         self._pending_times += repeat(store_timestamp, len(keys))
 
@@ -207,7 +199,7 @@ class IndexFiles:
         May, because an entry holds a hash and a second: the caller compares the record.
         """
         self._enter_pending()
-        (key_hash,) = self._hashes([topic], [key])
+        (key_hash,) = self._hashes([key_prefix(topic)], [key])
         found: list[int] = []
         for index_file in reversed(self._row):
             if len(found) >= max_count:
@@ -302,7 +294,7 @@ class IndexFiles:
         """Make entries of what was added. Memory only, so it cannot fail: ``reserve`` has made the files."""
         if not self._pending_keys:
             return
-        hashes = self._hashes(self._pending_topics, self._pending_keys)
+        hashes = self._hashes(self._pending_prefixes, self._pending_keys)
         entries: list[NewEntry] = list(
             zip(hashes, self._pending_offsets, self._pending_times, strict=True)
         )
@@ -318,22 +310,21 @@ class IndexFiles:
 
     def _forget_pending(self) -> None:
         self._pending_keys = []
-        self._pending_topics = []
+        self._pending_prefixes = []
         self._pending_offsets = []
         self._pending_times = []
 
-    def _hashes(self, topics: list[str], keys: list[str]) -> list[int]:
+    def _hashes(self, prefixes: list[int], keys: list[str]) -> list[int]:
         """What the entries of ``topic#key`` hold: Java's ``Math.abs(hashCode)``, 0 for the value that has none."""
+        # The hash of the whole comes from the hashes of its parts.
+        parts = zip(prefixes, keys, unsigned_hashes(keys), strict=True)
         if len(max(keys, key=len)) < _POWERS_READY and "".join(keys).isascii():
-            # The hash of the whole from the hashes of its parts.
-            prefixes, powers = self._prefix_hashes, self._powers
-            whole = [
-                (prefixes[topic] * powers[len(key)] + bits) & 0xFFFFFFFF
-                for topic, key, bits in zip(topics, keys, unsigned_hashes(keys), strict=True)
-            ]
+            powers = self._powers
+            whole = [(prefix * powers[len(key)] + bits) & 0xFFFFFFFF for prefix, key, bits in parts]
         else:
             whole = [
-                unsigned_hash(f"{topic}#{key}") for topic, key in zip(topics, keys, strict=True)
+                (prefix * power_of_31(utf16_length(key)) + bits) & 0xFFFFFFFF
+                for prefix, key, bits in parts
             ]
         return [bits if bits < 0x80000000 else -bits & 0x7FFFFFFF for bits in whole]
 

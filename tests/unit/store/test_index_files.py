@@ -12,13 +12,14 @@ from cometmq.base.errors import CorruptFile, DiskFull
 from cometmq.base.system import SystemClock, SystemFiles
 from cometmq.store.config import IndexConfig
 from cometmq.store.index_file import file_bytes
-from cometmq.store.index_files import IndexFiles
+from cometmq.store.index_files import IndexFiles, key_prefix
 from cometmq.testing.fake_clock import FakeClock
 from cometmq.testing.faulty_files import Crashed, FaultyFiles, Moment, Outage
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 ALWAYS = (0, 1 << 62)
 NOW = 1_700_000_000_000
+T = key_prefix("T")
 
 
 def small_index(files: FaultyFiles, *, slots: int = 4, entries: int = 11) -> IndexFiles:
@@ -54,7 +55,9 @@ def test_files_are_those_of_a_java_broker_byte_for_byte(version: str, tmp_path: 
         if version == "5.5.0" and record["tags"]:
             # The tag entry is 5.5's own; writing it here proves that the rest of the file agrees.
             keys.append("T#" + record["tags"])
-        index.add(record["topic"], keys, record["physicalOffset"], record["storeTimestamp"])
+        index.add(
+            key_prefix(record["topic"]), keys, record["physicalOffset"], record["storeTimestamp"]
+        )
     index.close()
     ours = [path.read_bytes() for path in sorted(tmp_path.iterdir())]
     theirs = [path.read_bytes() for path in sorted((GOLDEN / f"index-{version}").iterdir())]
@@ -81,30 +84,30 @@ def test_files_of_a_java_broker_answer_queries(version: str, tmp_path: Path) -> 
 
 def test_the_newest_comes_first_and_waiting_entries_are_found(index: IndexFiles) -> None:
     for number in range(5):
-        index.add("T", ["same", f"k{number}"], number * 100, NOW + number)
+        index.add(T, ["same", f"k{number}"], number * 100, NOW + number)
     assert index.query("T", "same", 64, *ALWAYS) == [400, 300, 200, 100, 0]
     assert index.query("T", "same", 2, *ALWAYS) == [400, 300]
     index.flush()
-    index.add("T", ["same"], 900, NOW + 9)
+    index.add(T, ["same"], 900, NOW + 9)
     assert index.query("T", "same", 64, *ALWAYS) == [900, 400, 300, 200, 100, 0]
     assert index.query("T", "k3", 64, *ALWAYS) == [300]
     assert index.query("Other", "same", 64, *ALWAYS) == []
 
 
 def test_a_key_named_twice_is_found_once(index: IndexFiles) -> None:
-    index.add("T", ["a", "b", "a"], 70, NOW)
+    index.add(T, ["a", "b", "a"], 70, NOW)
     assert index.query("T", "a", 64, *ALWAYS) == [70]
 
 
 @pytest.mark.parametrize("key", ["k" * 31, "k" * 32, "k" * 33, "k" * 300, "schlüssel", "键", "😀"])
 def test_keys_of_any_kind_are_found(index: IndexFiles, key: str) -> None:
-    index.add("T", [key], 5, NOW)
+    index.add(T, [key], 5, NOW)
     assert index.query("T", key, 64, *ALWAYS) == [5]
 
 
 def test_a_time_range_is_kept_to_the_second(index: IndexFiles) -> None:
     for number in range(5):
-        index.add("T", ["key"], number, NOW + number * 1500)
+        index.add(T, ["key"], number, NOW + number * 1500)
     in_range = index.query("T", "key", 64, NOW + 1500, NOW + 4500)
     assert in_range == [3, 2, 1]
     # Entry 1 was stored at 1500, but an entry only knows "in the second from 1000 on".
@@ -117,7 +120,7 @@ def test_a_full_file_is_followed_by_another_even_within_a_record(
     index: IndexFiles, files: FaultyFiles
 ) -> None:
     for number in range(4):
-        index.add("T", [f"a{number}", f"b{number}", f"c{number}"], number, NOW)
+        index.add(T, [f"a{number}", f"b{number}", f"c{number}"], number, NOW)
     index.flush()
     assert len(files.names("/index")) == 2
     for number in range(4):
@@ -129,26 +132,26 @@ def test_a_full_file_is_followed_by_another_even_within_a_record(
 
 def test_a_record_may_have_more_keys_than_a_file_has_room(index: IndexFiles) -> None:
     keys = [f"k{number}" for number in range(35)]
-    index.add("T", keys, 1, NOW)
+    index.add(T, keys, 1, NOW)
     assert index.file_count == 4
     assert all(index.query("T", key, 64, *ALWAYS) == [1] for key in keys)
 
 
 def test_it_is_all_there_after_a_clean_stop(index: IndexFiles, files: FaultyFiles) -> None:
     for number in range(20):
-        index.add("T", [f"k{number}"], number * 10, NOW + number * 1000)
+        index.add(T, [f"k{number}"], number * 10, NOW + number * 1000)
     index.close()
     again = small_index(files)
     again.load(None)
     assert again.end_offset == again.last_update_offset == 190
     assert again.last_update_ms == NOW + 19_000
-    again.add("T", ["k19", "new"], 190, NOW)
-    again.add("T", ["k20"], 200, NOW + 20_000)
+    again.add(T, ["k19", "new"], 190, NOW)
+    again.add(T, ["k20"], 200, NOW + 20_000)
     assert [again.query("T", f"k{number}", 64, *ALWAYS) for number in range(21)] == [
         [number * 10] for number in range(21)
     ]
     # The log is fed again from the last record on; what was in stays in once.
-    again.add("T", ["k20"], 200, NOW + 20_000)
+    again.add(T, ["k20"], 200, NOW + 20_000)
     assert again.query("T", "new", 64, *ALWAYS) == [190]
 
 
@@ -156,19 +159,19 @@ def test_only_durable_full_files_outlive_a_stop_that_lost_writes(
     index: IndexFiles, files: FaultyFiles
 ) -> None:
     for number in range(25):
-        index.add("T", [f"k{number}"], number * 10, NOW + number * 1000)
+        index.add(T, [f"k{number}"], number * 10, NOW + number * 1000)
     assert index.safe_until_ms == 0
     index.flush()
     assert index.safe_until_ms == NOW + 19_000
     safe_until_ms = index.safe_until_ms
-    index.add("T", ["k25"], 250, NOW + 25_000)
+    index.add(T, ["k25"], 250, NOW + 25_000)
     files.restart(Outage.POWER_LOSS)
     again = small_index(files)
     again.load(safe_until_ms)
     assert again.end_offset == 190
     assert again.file_count == 2
     for number in range(19, 27):
-        again.add("T", [f"k{number}"], number * 10, NOW + number * 1000)
+        again.add(T, [f"k{number}"], number * 10, NOW + number * 1000)
     assert [again.query("T", f"k{number}", 64, *ALWAYS) for number in range(27)] == [
         [number * 10] for number in range(27)
     ]
@@ -178,10 +181,10 @@ def test_many_files_of_one_millisecond_are_told_apart_by_their_records(
     index: IndexFiles, files: FaultyFiles
 ) -> None:
     for number in range(10):
-        index.add("T", [f"k{number}"], number * 10, NOW)
+        index.add(T, [f"k{number}"], number * 10, NOW)
     index.flush()
     for number in range(10, 20):
-        index.add("T", [f"k{number}"], number * 10, NOW)
+        index.add(T, [f"k{number}"], number * 10, NOW)
     index.write_out()
     files.crash_now()
     files.restart(Outage.PROCESS_KILL)
@@ -196,10 +199,10 @@ def test_a_dropped_file_does_not_come_back_under_a_name_taken_again() -> None:
         index = small_index(files)
         index.load(None)
         for number in range(20):
-            index.add("T", [f"old{number}"], number * 10, NOW)
+            index.add(T, [f"old{number}"], number * 10, NOW)
         index.flush()
         index.truncate(95)
-        index.add("T", ["new"], 100, NOW)
+        index.add(T, ["new"], 100, NOW)
         files.restart(Outage.POWER_LOSS)
         again = small_index(files)
         again.load(NOW, safe_record=90)
@@ -212,7 +215,7 @@ def test_a_file_without_a_length_is_none(
     index: IndexFiles, files: FaultyFiles, safe_until_ms: int | None
 ) -> None:
     for number in range(10):
-        index.add("T", [f"k{number}"], number, NOW)
+        index.add(T, [f"k{number}"], number, NOW)
     index.close()
     files.create("/index/20331114221320000", 0, allocate=False)
     again = small_index(files)
@@ -223,7 +226,7 @@ def test_a_file_without_a_length_is_none(
 
 def test_files_past_a_shortened_log_are_dropped(index: IndexFiles, files: FaultyFiles) -> None:
     for number in range(25):
-        index.add("T", [f"k{number}"], number * 10, NOW)
+        index.add(T, [f"k{number}"], number * 10, NOW)
     index.flush()
     index.truncate(195)
     assert index.end_offset == 190
@@ -232,13 +235,13 @@ def test_files_past_a_shortened_log_are_dropped(index: IndexFiles, files: Faulty
     index.truncate(0)
     assert index.end_offset == -1
     assert files.names("/index") == []
-    index.add("T", ["again"], 0, NOW)
+    index.add(T, ["again"], 0, NOW)
     assert index.query("T", "again", 64, *ALWAYS) == [0]
 
 
 def test_expired_files_go_but_never_the_last(index: IndexFiles, files: FaultyFiles) -> None:
     for number in range(30):
-        index.add("T", [f"k{number}"], number * 10, NOW)
+        index.add(T, [f"k{number}"], number * 10, NOW)
     assert index.delete_before(90) == 0
     assert index.delete_before(91) == 1
     assert index.query("T", "k5", 64, *ALWAYS) == []
@@ -255,10 +258,10 @@ def test_a_full_disk_enters_nothing_and_a_retry_enters_once(
     files.set_free(0)
     for _ in range(3):
         with pytest.raises(DiskFull):
-            index.add("T", ["a", "b"], 10, NOW)
+            index.add(T, ["a", "b"], 10, NOW)
     assert index.end_offset == -1
     files.set_free(1 << 20)
-    index.add("T", ["a", "b"], 10, NOW)
+    index.add(T, ["a", "b"], 10, NOW)
     assert index.query("T", "a", 64, *ALWAYS) == [10]
     assert index.query("T", "b", 64, *ALWAYS) == [10]
 
@@ -267,7 +270,7 @@ def test_waiting_entries_stay_when_the_disk_is_full(files: FaultyFiles) -> None:
     index = small_index(files, slots=4, entries=2000)
     index.load(None)
     for number in range(1000):
-        index.add("T", [f"k{number}"], number, NOW)
+        index.add(T, [f"k{number}"], number, NOW)
     files.set_free(0)
     with pytest.raises(DiskFull):
         index.flush()
@@ -281,7 +284,7 @@ def test_waiting_entries_stay_when_the_disk_is_full(files: FaultyFiles) -> None:
 
 def test_a_failed_sync_promises_nothing(index: IndexFiles, files: FaultyFiles) -> None:
     for number in range(12):
-        index.add("T", [f"k{number}"], number, NOW + number)
+        index.add(T, [f"k{number}"], number, NOW + number)
     files.fail_syncs(1)
     with pytest.raises(OSError, match="sync failed"):
         index.flush()
@@ -299,7 +302,7 @@ def test_a_kill_at_any_disk_call_loses_no_key_that_was_written_before(moment: Mo
         is_over = True
         try:
             for number in range(30):
-                index.add("T", [f"k{number}", "same"], number * 10, NOW + number)
+                index.add(T, [f"k{number}", "same"], number * 10, NOW + number)
                 if number % 3 == 2:
                     index.flush()
         except Crashed:
@@ -308,7 +311,7 @@ def test_a_kill_at_any_disk_call_loses_no_key_that_was_written_before(moment: Mo
         again = small_index(files)
         again.load(None, was_killed=True)
         for number in range(max(again.end_offset, 0) // 10, 30):
-            again.add("T", [f"k{number}", "same"], number * 10, NOW + number)
+            again.add(T, [f"k{number}", "same"], number * 10, NOW + number)
         for number in range(30):
             assert again.query("T", f"k{number}", 64, *ALWAYS) == [number * 10], (calls, number)
         everywhere = [number * 10 for number in reversed(range(30))]
@@ -327,7 +330,7 @@ def test_half_a_first_header_counts_for_nothing() -> None:
         index = small_index(files)
         index.load(None)
         for number in range(5):
-            index.add("T", [f"k{number}"], number * 10, NOW)
+            index.add(T, [f"k{number}"], number * 10, NOW)
         # One write for the entries, four for as many slots, then the header.
         files.crash_in(6, Moment.MIDDLE)
         with pytest.raises(Crashed, match=r"write 0\+40"):
@@ -336,7 +339,7 @@ def test_half_a_first_header_counts_for_nothing() -> None:
         again = small_index(files)
         again.load(None, was_killed=True)
         for number in range(5):
-            again.add("T", [f"k{number}"], number * 10, NOW)
+            again.add(T, [f"k{number}"], number * 10, NOW)
         again.close()
         small_index(files).load(None)
 
@@ -370,8 +373,8 @@ def test_a_header_that_counts_too_much_is_refused(files: FaultyFiles) -> None:
 
 
 def test_a_chain_that_turns_in_circles_ends(index: IndexFiles, files: FaultyFiles) -> None:
-    index.add("T", ["a"], 1, NOW)
-    index.add("T", ["a"], 2, NOW)
+    index.add(T, ["a"], 1, NOW)
+    index.add(T, ["a"], 2, NOW)
     index.close()
     (name,) = files.names("/index")
     file = files.open(f"/index/{name}", mapped=False)
@@ -386,7 +389,7 @@ def test_files_made_in_the_same_millisecond_have_names_in_order(
     index: IndexFiles, files: FaultyFiles
 ) -> None:
     for number in range(35):
-        index.add("T", [f"k{number}"], number, NOW)
+        index.add(T, [f"k{number}"], number, NOW)
     index.flush()
     names = list(files.names("/index"))
     assert len(names) == 4
