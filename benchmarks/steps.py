@@ -34,7 +34,7 @@ from cometmq.remoting.endpoint import Endpoint
 from cometmq.standalone import Standalone
 from cometmq.store.encode import encode as encode_record
 from cometmq.store.encode import record_bytes
-from cometmq.store.index_files import IndexFiles
+from cometmq.store.index_files import IndexFiles, key_prefix
 
 ROUNDS = 60
 COUNT = 500
@@ -149,8 +149,9 @@ def receive(connection: Connection, data: bytes) -> None:
 def index_entry(store: Any, directory: str) -> float:
     index = IndexFiles(f"{directory}/index-alone", store.config.index, store._files, store._clock)
     offset = iter(range(1, 1 << 40))
+    prefix = key_prefix(TOPIC)
     keys = [[f"7F0000010B6C18B4AAC2{number:012X}"] for number in range(COUNT)]
-    least = best(lambda n: index.add(TOPIC, keys[n], next(offset), 1_700_000_000_000))
+    least = best(lambda n: index.add(prefix, keys[n], next(offset), 1_700_000_000_000))
     index.close()
     return least
 

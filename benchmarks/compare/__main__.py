@@ -85,6 +85,10 @@ def _limits(program: LoadProgram) -> dict[str, Any]:
         "send 1 KB, 4 x 64": ("send", ()),
         "send 1 KB, 64 x 1": ("send", ("--connections", "64", "--in-flight", "1")),
         "pull 1 KB, 1 connection": ("pull", ("--connections", "1", "--queues", "1")),
+        "pull 1 KB, 1 connection that never sleeps": (
+            "pull",
+            ("--connections", "1", "--queues", "1", "--awake"),
+        ),
     }
     limits = {}
     for name, (mode, flags) in wanted.items():

@@ -158,20 +158,24 @@ def _batches() -> list[Case]:
 
 
 def _pulls() -> list[Case]:
-    return [
-        Case(
-            name=f"pull-1k-{connections}",
-            title=f"pull a backlog of 1 KB, {connections} connection{'s' * (connections > 1)}",
-            mode="pull",
-            arguments=(
-                *_flags(body=1024, connections=connections, queues=connections),
-                "--topic",
-                BACKLOG_TOPIC,
-            ),
-            is_quick=True,
-        )
-        for connections in (1, BACKLOG_QUEUES)
-    ]
+    one = _pull("pull-1k-1", "1 connection", 1)
+    awake = _pull("pull-1k-1-awake", "1 connection that never sleeps", 1, "--awake")
+    many = _pull(f"pull-1k-{BACKLOG_QUEUES}", f"{BACKLOG_QUEUES} connections", BACKLOG_QUEUES)
+    return [one, awake, many]
+
+
+def _pull(name: str, by: str, connections: int, *flags: str) -> Case:
+    return Case(
+        name=name,
+        title=f"pull a backlog of 1 KB, {by}",
+        mode="pull",
+        arguments=(
+            *_flags(body=1024, connections=connections, queues=connections),
+            *("--topic", BACKLOG_TOPIC),
+            *flags,
+        ),
+        is_quick=True,
+    )
 
 
 def _latencies() -> list[Case]:

@@ -91,13 +91,20 @@ class Runner:
             for system in systems.values():
                 with system.awake():
                     self._warm_up(system, setup)
-            for case in cases:
-                for number in range(self._plan.rounds):
-                    for name in self._order(number):
-                        with systems[name].awake():
-                            self._round(systems[name], case)
+            for number, case in self._turns(setup, cases):
+                for name in self._order(number):
+                    with systems[name].awake():
+                        self._round(systems[name], case)
             if setup is Setup.ASYNC:
                 self._add_memory_after(systems.values())
+
+    def _turns(self, setup: Setup, cases: list[Case]) -> list[tuple[int, Case]]:
+        """Number of the round, and the case. Cases that are compared with each other take turns; others have all of
+        their rounds in a row, because the pace of some comes from the figures of one before."""
+        rounds = range(self._plan.rounds)
+        if setup is Setup.TOPICS:
+            return [(number, case) for number in rounds for case in cases]
+        return [(number, case) for case in cases for number in rounds]
 
     def _add_memory_after(self, systems: Iterable[System]) -> None:
         for system in systems:

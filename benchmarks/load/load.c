@@ -3,6 +3,7 @@
  *     load send    --address 127.0.0.1:10911 --connections 4 --in-flight 64 --body 1024 --seconds 5 [--batch 32]
  *     load pull    --address ... --connections 8 --queues 8 --seconds 5     (the topic was filled by `send` before)
  *     load latency --address ... --connections 4 --queues 4 --rate 5000 --seconds 5
+ *     load pull    --awake ...      never sleeping while it waits
  *     load send|pull --echo ...     the same work against canned replies: how fast this program could go
  *
  * It judges while it measures. A reply counts only when its code, its opaque and its fields are what the request
@@ -44,8 +45,8 @@ enum {
 #define SECOND UINT64_C(1000000000)
 /* Latency is taken once the pulls are parked and the caches warm. */
 #define SETTLE_NS (SECOND / 2)
-/* One puller alone looks for its reply for so long before it sleeps; see `wait_for_events`. */
-#define SPIN_NS (SECOND / 2000)
+/* With --awake it looks for replies for so long before it sleeps. */
+#define AWAKE_NS (SECOND / 2000)
 /* Opaques keep ten digits and stay below 2^31, as Java's int does. */
 #define OPAQUE_BASE UINT64_C(1000000000)
 #define OPAQUE_SPAN (UINT64_C(1) << 30)
@@ -58,7 +59,7 @@ static struct {
     struct sockaddr_in address;
     uint64_t connections, in_flight, body, batch, queues, topics, count, rate, receivers;
     double seconds;
-    bool echo, create, busy_ok;
+    bool echo, create, busy_ok, awake;
 } opt = {
     .topic = "LoadTopic", .broker = "bench", .connections = 4, .in_flight = 64, .body = 1024, .batch = 1,
     .queues = 4, .topics = 1, .rate = 1000, .receivers = 4, .seconds = 5, .create = true,
@@ -659,13 +660,12 @@ static void check_time(uint64_t now)
              GRACE_SECONDS);
 }
 
-/* One connection that pulls has a single request out and nothing to do meanwhile. To wake a sleeping core takes tens of
- * microseconds, about what a broker needs to answer: a program that sleeps would measure the machine's wake-ups. With
- * more requests out there is work on the other core, which is left to the broker. */
+/* To wake a sleeping core takes tens of microseconds, about what a broker needs to answer. Clients do sleep while they
+ * wait; --awake shows what a broker does without that. It takes a core for itself: for one connection alone. */
 static int wait_for_events(struct epoll_event *events, int capacity, int timeout_ms)
 {
-    if (opt.mode == MODE_PULL && opt.connections == 1)
-        for (uint64_t until = now_ns() + SPIN_NS; now_ns() < until;) {
+    if (opt.awake)
+        for (uint64_t until = now_ns() + AWAKE_NS; now_ns() < until;) {
             int count = epoll_wait(poll_fd, events, capacity, 0);
             if (count)
                 return count;
@@ -917,7 +917,8 @@ static void parse_arguments(int argc, char **argv)
         {"address", 1, 0, 'a'}, {"connections", 1, 0, 'c'}, {"in-flight", 1, 0, 'k'}, {"body", 1, 0, 'b'},
         {"batch", 1, 0, 'n'}, {"seconds", 1, 0, 's'}, {"count", 1, 0, 'm'}, {"topic", 1, 0, 't'},
         {"topics", 1, 0, 'T'}, {"queues", 1, 0, 'q'}, {"rate", 1, 0, 'r'}, {"receivers", 1, 0, 'R'},
-        {"broker", 1, 0, 'B'}, {"echo", 0, 0, 'e'}, {"no-create", 0, 0, 'C'}, {"busy-ok", 0, 0, 'y'}, {0},
+        {"broker", 1, 0, 'B'}, {"echo", 0, 0, 'e'}, {"no-create", 0, 0, 'C'}, {"busy-ok", 0, 0, 'y'}, {"awake", 0, 0, 'w'},
+        {0},
     };
     parse_mode(argc, argv);
     optind = 2;
@@ -939,6 +940,7 @@ static void parse_arguments(int argc, char **argv)
         case 'e': opt.echo = true; break;
         case 'C': opt.create = false; break;
         case 'y': opt.busy_ok = true; break;
+        case 'w': opt.awake = true; break;
         default: exit(2);
         }
     if (opt.echo ? opt.address.sin_port || opt.mode == MODE_LATENCY : !opt.address.sin_port)

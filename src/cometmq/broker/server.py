@@ -329,6 +329,7 @@ class Broker:
         self.timed.start()
         stack.push_async_callback(self.timed.stop)
         pulls.register(self.dispatcher)
+        self.dispatcher.in_spare_time = self.store.read_ahead
         bulk_pulls = BulkPullProcessor(
             live=self.live, pulls=pulls, store=self.store, stats=self.stats
         )

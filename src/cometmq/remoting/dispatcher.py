@@ -34,6 +34,8 @@ class Dispatcher:
     def __init__(self) -> None:
         self._handlers: dict[int, Handler] = {}
         self.guards: list[Guard] = []
+        self.in_spare_time: Callable[[], None] = _nothing
+        """Called when everything is answered and nothing new has come; what it does keeps the next request waiting."""
         self._joining: frozenset[int] = frozenset()
         self._finish_joined: Callable[[], None] = _nothing
         self._is_unfinished = False

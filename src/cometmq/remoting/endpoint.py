@@ -38,7 +38,7 @@ class Endpoint:
         self.handlers: set[asyncio.Task[None]] = set()
         self.is_stopping = False
         self._arrived: list[Connection] = []
-        self._busy_poll = BusyPoll(limits.busy_poll_micros)
+        self._busy_poll = BusyPoll(limits.busy_poll_micros, self._use_spare_time)
         self._on_close = on_close
         self._none_left: asyncio.Event = asyncio.Event()
         self._sweep_timer: asyncio.TimerHandle | None = None
@@ -75,6 +75,10 @@ class Endpoint:
         for connection in arrived:
             connection.flush()
         self._busy_poll.worked()
+
+    def _use_spare_time(self) -> None:
+        if not self._arrived:
+            self.dispatcher.in_spare_time()
 
     def run_handler(self, connection: Connection, work: Coroutine[Any, Any, None]) -> None:
         """Work on a request in the background; a connection with too many of them is not read meanwhile."""

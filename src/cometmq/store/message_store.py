@@ -258,6 +258,10 @@ class MessageStore:
             topic, queue_id, offset, max_count, max_bytes, tags, record, scan_max, unit
         )
 
+    def read_ahead(self) -> None:
+        """There is time to spare: prepare for the read that will probably come next."""
+        self._reader.read_ahead()
+
     def get_bulk(
         self,
         topic: str,

@@ -5,7 +5,9 @@ A read ships views of the mapped log; adjacent records become one view. Thread r
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 from cometmq.model.record import BadRecord, decode_record
@@ -19,6 +21,7 @@ from cometmq.store.extended_queue import ADDRESS_BYTE, CODE_AT, CODE_MIN, Unit, 
 from cometmq.store.extended_queues import ExtendedConsumeQueues, TagFilter, UnitFilter
 from cometmq.store.get import GetResult, GetStatus, QueryResult
 from cometmq.store.index_files import IndexFiles
+from cometmq.store.read_ahead import Asked, ReadAhead
 
 SCAN_BYTES_MIN: Final = 16_000
 """A read looks at this many bytes of a queue at least, however few messages it may return."""
@@ -26,6 +29,12 @@ SCAN_BYTES_MIN: Final = 16_000
 TAG_HASH_MIN: Final = -(2**31)
 
 RecordFilter = Callable[[memoryview], bool]
+
+
+@lru_cache(maxsize=128)
+def _places(count: int) -> struct.Struct:
+    """Physical offset and size of so many entries."""
+    return struct.Struct(">" + "qi8x" * count)
 
 
 class Reader:
@@ -45,12 +54,14 @@ class Reader:
         self._delay_levels = delay_levels
         self._index = index
         self._memory_bytes = memory_bytes
+        self._ahead = ReadAhead(self._read_plain)
         self.apply(config)
 
     def apply(self, config: ReadConfig) -> None:
         """Take new limits."""
         self._config = config
         self._cached_bytes = self._memory_bytes * config.memory_percent // 100
+        self._ahead.forget()
 
     def is_in_memory(self, physical_offset: int) -> bool:
         """Whether a record is likely to be in the page cache still."""
@@ -76,64 +87,83 @@ class Reader:
         min_offset = queue.min_offset(self._log.start, open_files)
         if offset < min_offset or offset >= max_offset:
             return outside(offset, min_offset, max_offset)
-        scan_count = min(max(SCAN_BYTES_MIN // ENTRY_BYTES, max_count), scan_max)
-        if tags is None and record is None:
+        is_plain = tags is None and record is None
+        if is_plain:
+            found = self._get_plain((queue, offset, max_count, max_bytes), min_offset)
+            if found is not None:
+                return found
             # Every entry will do, so no more of them are read than can be returned.
             config = self._config
             scan_count = min(max_count, max(config.memory_count_max, config.disk_count_max))
+        else:
+            scan_count = min(max(SCAN_BYTES_MIN // ENTRY_BYTES, max_count), scan_max)
         data = queue.read(offset, max(scan_count, 1), open_files)
         if not data:
             return found_null(self._queues, queue, offset, min_offset)
-        if tags is None and record is None:
-            found = self._collect_plain(data, offset, max_count, max_bytes, min_offset, max_offset)
-            if found is not None:
-                return found
-        elif self._extended is not None:
+        if not is_plain and self._extended is not None:
             tags = self._extended.entry_filter(queue, tags, unit)
         return self._collect(
             data, offset, max_count, max_bytes, tags, record, min_offset, max_offset
         )
 
-    def _collect_plain(
-        self,
-        data: bytes,
-        offset: int,
-        max_count: int,
-        max_bytes: int,
-        min_offset: int,
-        max_offset: int,
-    ) -> GetResult | None:
+    def _get_plain(self, asked: Asked, min_offset: int) -> GetResult | None:
+        """What ``_read_plain`` finds, now or a moment ago."""
+        found = self._ahead.take(asked) or self._read_plain(asked)
+        if found is None:
+            return None
+        queue, _, max_count, max_bytes = asked
+        found.min_offset = min_offset
+        found.max_offset = queue.next_offset
+        if queue.next_offset - found.next_offset >= max_count:
+            self._ahead.expect((queue, found.next_offset, max_count, max_bytes))
+        return found
+
+    def read_ahead(self) -> None:
+        """There is time to spare: prepare for what will probably be asked for next."""
+        self._ahead.run()
+
+    def _read_plain(self, asked: Asked) -> GetResult | None:
         """The usual read, in half the time of ``_collect``: everything is wanted, is in memory, lies in one log file
         and keeps within the limits. None when any of this is not so."""
+        queue, offset, max_count, max_bytes = asked
         config = self._config
-        places = list(
-            ENTRY.iter_unpack(data[: ENTRY_BYTES * min(max_count, config.memory_count_max)])
+        data = queue.read(
+            offset, min(max(max_count, 1), config.memory_count_max), self._queues.open_files
         )
-        if min(places) is not places[0]:
+        count = len(data) // ENTRY_BYTES
+        if not count:
             return None
-        first, last_start, last_bytes = places[0][0], places[-1][0], places[-1][1]
-        end = last_start + last_bytes
+        numbers: tuple[int, ...] = _places(count).unpack_from(data)
+        starts, sizes = numbers[::2], numbers[1::2]
+        first, last_start = starts[0], starts[-1]
+        # A gap in the queue has 0 here.
+        if min(starts) != first:
+            return None
+        span = last_start + sizes[-1] - first
         log_end = self._log.end
-        whole = self._log.view(first, end - first)
+        whole = self._log.view(first, span)
         if whole is None or first < log_end - self._cached_bytes:
             return None
-        total = sum([place[1] for place in places])
+        total = sum(sizes)
         if total > config.memory_bytes_max or total > max_bytes:
             return None
-        if total == end - first:
+        if total == span:
             parts = [whole]
         else:
-            parts = [whole[at - first : at - first + size] for at, size, _ in places]
+            parts = [
+                whole[start - first : start - first + size]
+                for start, size in zip(starts, sizes, strict=True)
+            ]
             # One that does not end within the whole is for the careful way.
             if sum(map(len, parts)) != total:
                 return None
         return GetResult(
             GetStatus.FOUND,
-            offset + len(places),
-            min_offset,
-            max_offset,
+            offset + count,
+            0,
+            0,
             parts,
-            len(places),
+            count,
             total,
             log_end - last_start > self._cached_bytes,
         )

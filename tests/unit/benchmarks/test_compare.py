@@ -45,6 +45,7 @@ def test_case_names_are_unique() -> None:
 def test_a_pattern_chooses_cases_and_a_paced_case_brings_its_peak() -> None:
     assert [case.name for case in chosen(all_cases(), ["pull-1k-*"], quick=True)] == [
         "pull-1k-1",
+        "pull-1k-1-awake",
         "pull-1k-8",
     ]
     names = [case.name for case in chosen(all_cases(), ["latency-half"], quick=False)]
