@@ -81,7 +81,7 @@ def brokers(result: Mapping[str, Any]) -> str:
     machine, plan = result["machine"], result["plan"]
     note = (
         f"{machine['cores']} cores ({machine['cpu']}), Python {machine['python']}; "
-        f"{plan['rounds']} rounds of {plan['seconds']:g} s, medians."
+        f"{plan['rounds']} rounds of {plan['seconds']:g} s, {plan['rounds_with_goal']} where there is a goal; medians."
     )
     return f"{_table(lines)}\n\n{note}"
 

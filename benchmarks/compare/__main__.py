@@ -1,6 +1,6 @@
 """CometMQ beside RocketMQ 4.9.7 and 5.5.0: same machine, same load program, rounds in turn, medians.
 
-    python -m benchmarks.compare             everything: about 25 minutes, 45 GB of disk on the way
+    python -m benchmarks.compare             everything: about 28 minutes, 50 GB of disk on the way
     python -m benchmarks.compare --quick     a first impression: one short round against RocketMQ 4.9.7 alone
     python -m benchmarks.compare --cases 'send-1k-*' 'latency-*' --systems cometmq rocketmq-4.9.7
 
@@ -16,11 +16,12 @@ import shutil
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from benchmarks.compare import picture, report
-from benchmarks.compare.cases import OURS, RIVAL, SYSTEMS, all_cases, chosen
+from benchmarks.compare.cases import OURS, RIVAL, SYSTEMS, Setup, all_cases, chosen
 from benchmarks.compare.load import LoadProgram, NoCompiler, build
 from benchmarks.compare.outcome import Outcome, Plan
 from benchmarks.compare.rounds import Runner
@@ -52,7 +53,11 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="one short round, RocketMQ 4.9.7 only")
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS)
     parser.add_argument("--cases", nargs="+", default=[], help="names or shell patterns")
-    parser.add_argument("--rounds", type=int, help="rounds of each case (3; quick: 1)")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        help="rounds of each case (3; quick: 1); thrice that for those with a goal",
+    )
     parser.add_argument("--seconds", type=float, help="length of a round (2)")
     parser.add_argument("--warm-seconds", type=float, help="load before, for Java (60; quick: 12)")
     parser.add_argument("--directory", type=Path, help="where the stores go while it runs")
@@ -107,7 +112,10 @@ def _measure(plan: Plan, program: LoadProgram, directory: Path | None) -> Outcom
 
 
 def _check_disk(plan: Plan, scratch: Path) -> None:
-    seconds = len(plan.cases) * plan.rounds * plan.seconds + plan.warm_seconds / 4
+    rounds: Counter[Setup] = Counter()
+    for case in plan.cases:
+        rounds[case.setup] += plan.rounds_of(case)
+    seconds = max(rounds.values()) * plan.seconds + plan.warm_seconds / 4
     # The half: most cases write far less than the fastest one. A commit log file of 1 GB is made ahead of time.
     needed = len(plan.systems) * (int(seconds * DISK_BYTES_PER_SECOND / 2) + (4 << 30))
     free = shutil.disk_usage(scratch).free

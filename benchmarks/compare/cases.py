@@ -104,6 +104,12 @@ GOALS = (
 )
 
 
+def is_judged(case: Case) -> bool:
+    """Whether a goal looks at a row of this case."""
+    rows = {case.row_name(metric) for metric in case.metrics}
+    return any(goal.row in rows or goal.against_row in rows for goal in GOALS)
+
+
 def all_cases() -> list[Case]:
     return [*_sends(), *_batches(), *_pulls(), *_latencies(), *_synchronous(), *_topics()]
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from benchmarks.compare.cases import Case
+from benchmarks.compare.cases import Case, is_judged
+
+JUDGED_TIMES: Final = 3
+"""So many times the rounds for rows with a goal: on a machine whose speed changes within seconds, a few rounds are a
+game of chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +23,9 @@ class Plan:
     rounds: int
     seconds: float
     warm_seconds: float
+
+    def rounds_of(self, case: Case) -> int:
+        return self.rounds * (JUDGED_TIMES if is_judged(case) else 1)
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.compare.cases import GOALS, OURS, RIVAL, Goal
-from benchmarks.compare.outcome import Outcome, Plan, Row
+from benchmarks.compare.outcome import JUDGED_TIMES, Outcome, Plan, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,7 @@ def as_json(outcome: Outcome, plan: Plan, limits: Mapping[str, Any]) -> dict[str
         "plan": {
             "systems": list(plan.systems),
             "rounds": plan.rounds,
+            "rounds_with_goal": plan.rounds * JUDGED_TIMES,
             "seconds": plan.seconds,
             "warm_seconds": plan.warm_seconds,
         },

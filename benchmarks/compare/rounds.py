@@ -101,10 +101,8 @@ class Runner:
     def _turns(self, setup: Setup, cases: list[Case]) -> list[tuple[int, Case]]:
         """Number of the round, and the case. Cases that are compared with each other take turns; others have all of
         their rounds in a row, because the pace of some comes from the figures of one before."""
-        rounds = range(self._plan.rounds)
-        if setup is Setup.TOPICS:
-            return [(number, case) for number in rounds for case in cases]
-        return [(number, case) for case in cases for number in rounds]
+        turns = [(number, case) for case in cases for number in range(self._plan.rounds_of(case))]
+        return sorted(turns, key=lambda turn: turn[0]) if setup is Setup.TOPICS else turns
 
     def _add_memory_after(self, systems: Iterable[System]) -> None:
         for system in systems:

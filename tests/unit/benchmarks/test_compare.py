@@ -18,7 +18,7 @@ from benchmarks.compare.cases import (
     all_cases,
     chosen,
 )
-from benchmarks.compare.outcome import Outcome, Plan, Row
+from benchmarks.compare.outcome import JUDGED_TIMES, Outcome, Plan, Row
 
 
 def outcome_of(figures: dict[str, tuple[float, float]], *, lower_is_better: bool) -> Outcome:
@@ -35,6 +35,16 @@ def test_goals_name_rows_that_exist() -> None:
     assert {goal.row for goal in GOALS} <= rows
     assert {goal.against_row for goal in GOALS if goal.against_row} <= rows
     assert PEAK_CASE in {case.name for case in all_cases()}
+
+
+def test_rows_with_a_goal_get_more_rounds() -> None:
+    plan = Plan(systems=SYSTEMS, cases=all_cases(), rounds=2, seconds=1, warm_seconds=1)
+    judged = {case.name for case in all_cases() if plan.rounds_of(case) == 2 * JUDGED_TIMES}
+    assert judged == {
+        *("send-1k-4x64", "send-1k-64x1", "pull-1k-1", "latency-quarter"),
+        *("topics-1", "topics-10000"),
+    }
+    assert {plan.rounds_of(case) for case in all_cases()} == {2, 2 * JUDGED_TIMES}
 
 
 def test_case_names_are_unique() -> None:
