@@ -167,10 +167,20 @@ class _Visit:
         """What each group gets, by filter and by tag, and what the broker says of each entry."""
         every = await self._pull("extended-reader", sysFlag="4", subscription="*")
         red = await self._pull("extended-reader", sysFlag="4", subscription="red")
+        found = {
+            group: await self._pull(group, sysFlag="0", subVersion=str(VERSION))
+            for group in FILTERS
+        }
+        again = await self._pull("extended-reader", sysFlag="4", subscription="*")
+        if len(again) > len(every):
+            # The delayed message came in between, which it does once.
+            await self.check()
+            return
         assert _bodies(red) == [r.body for r in every if r.properties["TAGS"] == "red"]
         for group, (_, wants) in FILTERS.items():
-            found = await self._pull(group, sysFlag="0", subVersion=str(VERSION))
-            assert _bodies(found) == [record.body for record in every if wants(record)], group
+            assert _bodies(found[group]) == [record.body for record in every if wants(record)], (
+                group
+            )
         await self._check_entries(every)
 
     async def _check_entries(self, every: list[Record]) -> None:
