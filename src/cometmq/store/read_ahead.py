@@ -1,8 +1,8 @@
 """One read that is likely to come next, done before anybody asks for it.
 
 Whoever catches up asks for the messages behind those that were just given. While the asker is busy with them there may
-be time to spare: with the next ones at hand a pull of 32 messages takes two thirds of its time. One read is kept, not
-one per reader: with several readers there is no time to spare.
+be time to spare: with the next 32 messages at hand the broker's part of a pull took 32 instead of 59 us. One read is
+kept, not one per reader: with several readers there is no time to spare.
 
 Thread rule: the owner of the store.
 """
@@ -47,7 +47,7 @@ class ReadAhead:
             self._ready = asked, found
 
     def take(self, asked: Asked) -> GetResult | None:
-        """What was read for this, once. Its minimum and maximum are those of the time it was read."""
+        """What was read for this, once; the queue's bounds are as ``read`` left them."""
         ready = self._ready
         if ready is None or ready[0] != asked:
             return None

@@ -124,7 +124,7 @@ class Reader:
 
     def _read_plain(self, asked: Asked) -> GetResult | None:
         """The usual read, in half the time of ``_collect``: everything is wanted, is in memory, lies in one log file
-        and keeps within the limits. None when any of this is not so."""
+        and keeps within the limits. None when any of this is not so. The queue's bounds are left for the caller."""
         queue, offset, max_count, max_bytes = asked
         config = self._config
         data = queue.read(
