@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 import time
 from typing import Any
 
@@ -149,11 +150,13 @@ def test_others_are_served_between_the_replies() -> None:
     """Readers that never stop asking do not keep anybody else waiting for long."""
 
     async def scenario(servers: Cluster) -> None:
-        stop = asyncio.Event()
+        stop = threading.Event()
+        all_read = threading.Barrier(4, timeout=30)
 
         def read() -> int:
-            count = 0
             with BlockingConnection(servers.broker_address) as connection:
+                count = bulk_pull(connection, header(max_bytes=8 << 20)).count
+                all_read.wait()
                 while not stop.is_set():
                     count += bulk_pull(connection, header(max_bytes=8 << 20)).count
             return count
@@ -163,14 +166,17 @@ def test_others_are_served_between_the_replies() -> None:
 
         def probe() -> None:
             with BlockingConnection(servers.broker_address) as connection:
+                all_read.wait()
                 for _ in range(50):
                     begun = time.monotonic()
                     reply = connection.call(Command(code=30, ext={"topic": "T", "queueId": "0"}))
                     assert reply.ext == {"offset": str(COUNT)}
                     waits.append(time.monotonic() - begun)
 
-        await asyncio.to_thread(probe)
-        stop.set()
+        try:
+            await asyncio.to_thread(probe)
+        finally:
+            stop.set()
         assert min(await asyncio.gather(*readers)) > 0
         assert sorted(waits)[len(waits) // 2] < 0.25, waits
 
