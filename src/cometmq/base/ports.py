@@ -42,6 +42,14 @@ class File(Protocol):
         """
         ...
 
+    def append_at(self, position: int, data: Buffer) -> None:
+        """As ``write_at``, where all from ``position`` to the end is zero and will be written next, piece by piece.
+
+        Raises:
+            DiskFull: as ``write_at``.
+        """
+        ...
+
     def write_ints(self, position: int, numbers: Mapping[int, int]) -> None:
         """Write many numbers of an array of big-endian 32-bit integers that begins at ``position``, by their index.
 

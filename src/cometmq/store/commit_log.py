@@ -99,7 +99,7 @@ class CommitLog:
         end = self.end
         assert self._file is not None
         assert end + len(data) <= self._limit, (end, len(data), self._limit)
-        self._file.write_at(end - self._file_start, data)
+        self._file.append_at(end - self._file_start, data)
         end += len(data)
         self.end = end
         if end >= self._ahead_at:
@@ -167,7 +167,7 @@ class CommitLog:
         # The new file first, then the blank record: until both are there the log simply ends earlier.
         if self._file is not None:
             at = self.end - self._file_start
-            self._file.write_at(at, encode_blank(self.file_bytes - at))
+            self._file.append_at(at, encode_blank(self.file_bytes - at))
         self.row.append(start, file)
         self.end = start
         self._use(file, start)

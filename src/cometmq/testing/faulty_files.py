@@ -303,6 +303,9 @@ class MemoryFile:
         files = self._files
         self._call_write(position, copy, lambda: files._random.randint(0, len(copy)))
 
+    def append_at(self, position: int, data: Buffer) -> None:
+        self.write_at(position, data)
+
     def write_ints(self, position: int, numbers: Mapping[int, int]) -> None:
         for index, number in numbers.items():
             self.write_at(position + 4 * index, number.to_bytes(4, "big", signed=True))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import mmap
 import os
 import subprocess
 import sys
@@ -33,6 +35,48 @@ def test_a_new_file_is_zero_and_keeps_what_is_written(tmp_path: Path, allocate: 
     assert again.read_at(4090, 10) == b"0123456789"
     assert again.read_at(8190, 100) == b"\0\0"
     again.close()
+
+
+@pytest.mark.parametrize("allocate", [True, False])
+def test_appends_of_all_sizes_lie_one_behind_the_other(tmp_path: Path, allocate: bool) -> None:
+    """Pages are made ready ahead of small ones and not of large ones; the last ones reach the end of the file."""
+    size_bytes = 1 << 18
+    path = tmp_path / "f"
+    file = FILES.create(str(path), size_bytes, allocate=allocate)
+    sizes = [1, 5000, 70_000, 3, 16_384, 65_536, 4096, 16_383, 40_000, 1200]
+    written = b""
+    for number, size in enumerate([*sizes, size_bytes - sum(sizes) - 9, 9], 1):
+        file.append_at(len(written), bytes([number]) * size)
+        written += bytes([number]) * size
+        if number == len(sizes):
+            # What follows is still zero, and a file that was closed goes on from there.
+            assert path.read_bytes() == written.ljust(size_bytes, b"\0")
+            file.close()
+            file = FILES.open(str(path), mapped=allocate)
+    assert path.read_bytes() == written
+    assert bytes(file.view(0, size_bytes)) == written
+    file.close()
+
+
+def test_an_append_fills_few_pages_of_a_mapped_file(tmp_path: Path) -> None:
+    """Those around a fault are as many as the kernel likes: 8 MB is 20 ms of nobody being served."""
+    size_bytes = 64 << 20
+    file = FILES.create(str(tmp_path / "f"), size_bytes, allocate=True)
+    file.append_at(0, b"x" * 1200)
+    file.append_at(1200, b"y" * 16_384)
+    assert 0 < pages_in_memory(tmp_path / "f", size_bytes) * mmap.PAGESIZE <= 128 << 10
+    file.close()
+
+
+def pages_in_memory(path: Path, size_bytes: int) -> int:
+    libc = ctypes.CDLL(None, use_errno=True)
+    found = (ctypes.c_ubyte * (size_bytes // mmap.PAGESIZE))()
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), size_bytes) as mapped:
+        first = ctypes.c_char.from_buffer(mapped)
+        start = ctypes.c_void_p(ctypes.addressof(first))
+        assert libc.mincore(start, ctypes.c_size_t(size_bytes), found) == 0, ctypes.get_errno()
+        del first
+    return sum(page & 1 for page in found)
 
 
 @pytest.mark.parametrize("allocate", [True, False])
