@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from benchmarks.compare.cases import Case, is_judged
+from benchmarks.compare.cases import OURS, RIVAL, Case, is_judged
 
 JUDGED_TIMES: Final = 3
 """So many times the rounds for rows with a goal: on a machine whose speed changes within seconds, a few rounds are a
@@ -26,6 +26,12 @@ class Plan:
 
     def rounds_of(self, case: Case) -> int:
         return self.rounds * (JUDGED_TIMES if is_judged(case) else 1)
+
+    def systems_in(self, number: int) -> list[str]:
+        """Who takes part in a round: in those that only a goal needs, the two that it compares."""
+        return [
+            system for system in self.systems if number < self.rounds or system in (OURS, RIVAL)
+        ]
 
 
 @dataclass(slots=True)

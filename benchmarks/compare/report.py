@@ -13,6 +13,7 @@ from typing import Any
 
 from benchmarks.compare.cases import GOALS, OURS, RIVAL, Goal
 from benchmarks.compare.outcome import JUDGED_TIMES, Outcome, Plan, Row
+from benchmarks.compare.stolen import STOLEN_MAX, TRIES_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,8 @@ def as_json(outcome: Outcome, plan: Plan, limits: Mapping[str, Any]) -> dict[str
             "systems": list(plan.systems),
             "rounds": plan.rounds,
             "rounds_with_goal": plan.rounds * JUDGED_TIMES,
+            "stolen_share_wanted_at_most": STOLEN_MAX,
+            "tries_of_a_round_with_goal_at_most": TRIES_MAX,
             "seconds": plan.seconds,
             "warm_seconds": plan.warm_seconds,
         },

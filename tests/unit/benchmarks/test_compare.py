@@ -47,6 +47,12 @@ def test_rows_with_a_goal_get_more_rounds() -> None:
     assert {plan.rounds_of(case) for case in all_cases()} == {2, 2 * JUDGED_TIMES}
 
 
+def test_rounds_that_only_a_goal_needs_are_for_those_it_compares() -> None:
+    plan = Plan(systems=SYSTEMS, cases=[], rounds=2, seconds=1, warm_seconds=1)
+    assert plan.systems_in(1) == list(SYSTEMS)
+    assert plan.systems_in(2) == [OURS, RIVAL]
+
+
 def test_case_names_are_unique() -> None:
     names = [case.name for case in all_cases()]
     assert len(names) == len(set(names))
