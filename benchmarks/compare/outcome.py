@@ -8,6 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from benchmarks.compare.cases import OURS, RIVAL, Case, is_judged
+from benchmarks.compare.stolen import STOLEN_MAX
+
+CALM_MIN: Final = 3
+"""Rounds from which on a median says something."""
 
 JUDGED_TIMES: Final = 3
 """So many times the rounds for rows with a goal: on a machine whose speed changes within seconds, a few rounds are a
@@ -43,9 +47,20 @@ class Row:
     unit: str
     lower_is_better: bool
     values: dict[str, list[float]] = field(default_factory=dict)
+    stolen_shares: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, system: str, value: float, stolen_share: float) -> None:
+        self.values.setdefault(system, []).append(value)
+        self.stolen_shares.setdefault(system, []).append(stolen_share)
+
+    def counted(self, system: str) -> list[float]:
+        """The figures of rounds that the machine's host left alone; all of them where these are too few."""
+        values, shares = self.values.get(system, []), self.stolen_shares.get(system, [])
+        calm = [value for value, share in zip(values, shares, strict=True) if share <= STOLEN_MAX]
+        return calm if len(calm) >= CALM_MIN else values
 
     def median(self, system: str) -> float | None:
-        values = self.values.get(system)
+        values = self.counted(system)
         return statistics.median(values) if values else None
 
 
@@ -57,8 +72,8 @@ class Outcome:
     details: list[dict[str, Any]] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
-    def add(self, system: str, value: float, row: Row) -> None:
-        self.rows.setdefault(row.name, row).values.setdefault(system, []).append(value)
+    def add(self, system: str, value: float, row: Row, stolen_share: float = 0.0) -> None:
+        self.rows.setdefault(row.name, row).add(system, value, stolen_share)
 
     def busy_notes(self) -> list[str]:
         """Rounds in which a broker refused sends as "busy": their figure alone would flatter it."""

@@ -90,6 +90,8 @@ def _row_json(row: Row) -> dict[str, Any]:
         "lower_is_better": row.lower_is_better,
         "medians": {system: row.median(system) for system in row.values},
         "values": row.values,
+        "stolen_shares": row.stolen_shares,
+        "rounds_counted": {system: len(row.counted(system)) for system in row.values},
     }
 
 

@@ -141,7 +141,7 @@ class Runner:
         for metric in case.metrics:
             name, title = case.row_name(metric), case.row_title(metric)
             row = Row(name, title, metric.unit, metric.lower_is_better)
-            self.outcome.add(system.name, metric.of(result), row)
+            self.outcome.add(system.name, metric.of(result), row, result["stolen_share"])
         figures = ", ".join(f"{metric.of(result):,.0f} {metric.unit}" for metric in case.metrics)
         busy = f", {result['busy']:,} refused as busy" if result["busy"] else ""
         stolen = f", {result['stolen_share']:.0%} of the machine taken by its host"

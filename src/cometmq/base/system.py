@@ -30,8 +30,8 @@ _CHUNK_BYTES = 1 << 20
 # A page that is stored into through the mapping is filled with zeros first, and costs a fault. Measured where memory is
 # new to the machine: 2.4 µs/KB, a call 0.9 for 36 KB at once; for less than this the call itself costs more.
 _CALLED_BYTES_MIN = 16 << 10
-# ... and the kernel decides how many pages one such fault fills: as many as it would read ahead from the disk. With 8 MB
-# of that, nobody is served for 20 ms. Pages that a call has filled before are found there, and cost less, too.
+# ... and the kernel decides how many pages one such fault fills: as many as it would read ahead from the disk. Where
+# that is 8 MB nobody is served for 20 ms. Pages that a call has filled before are found there, and cost less, too.
 _READY_BYTES = 64 << 10
 _INT = struct.Struct(">i")
 _ZEROS = bytes(_CHUNK_BYTES)

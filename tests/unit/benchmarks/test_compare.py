@@ -19,6 +19,7 @@ from benchmarks.compare.cases import (
     chosen,
 )
 from benchmarks.compare.outcome import JUDGED_TIMES, Outcome, Plan, Row
+from benchmarks.compare.stolen import STOLEN_MAX
 
 
 def outcome_of(figures: dict[str, tuple[float, float]], *, lower_is_better: bool) -> Outcome:
@@ -81,6 +82,17 @@ def test_a_goal_is_judged_by_medians(ours: float, lower_is_better: bool, is_met:
     outcome = outcome_of({"a": (ours, 100.0)}, lower_is_better=lower_is_better)
     (verdict,) = report.judge(outcome, [Goal(row="a", ratio=0.5)])
     assert verdict.is_met is is_met
+
+
+def test_rounds_that_the_host_disturbed_do_not_count_where_enough_others_are_left() -> None:
+    row = Row("a", "a", "x", lower_is_better=False)
+    for value, share in ((9.0, 0.5), (1.0, 0.0), (2.0, STOLEN_MAX)):
+        row.add(OURS, value, share)
+    assert row.counted(OURS) == [9.0, 1.0, 2.0]
+    row.add(OURS, 3.0, 0.01)
+    assert row.counted(OURS) == [1.0, 2.0, 3.0]
+    assert row.median(OURS) == 2.0
+    assert (row.counted(RIVAL), row.median(RIVAL)) == ([], None)
 
 
 def test_a_goal_may_compare_two_rows_of_our_own() -> None:
