@@ -81,9 +81,22 @@ def brokers(result: Mapping[str, Any]) -> str:
     machine, plan = result["machine"], result["plan"]
     note = (
         f"{machine['cores']} cores ({machine['cpu']}), Python {machine['python']}; "
-        f"{plan['rounds']} rounds of {plan['seconds']:g} s, {plan['rounds_with_goal']} where there is a goal; medians."
+        f"{plan['rounds']} rounds of {plan['seconds']:g} s, {plan['rounds_with_goal']} where there is a goal; medians. "
+        f"{_calm_rounds(result)}"
     )
     return f"{_table(lines)}\n\n{note}"
+
+
+def _calm_rounds(result: Mapping[str, Any]) -> str:
+    """How many rounds the host of the machine left alone, of those that goals look at."""
+    limit = result["plan"]["stolen_share_wanted_at_most"]
+    rows = {goal["row"].split()[0] for goal in result["goals"]} | {"topics-1"}
+    shares = [one["stolen_share"] for one in result["rounds"] if one["case"] in rows]
+    calm = sum(share <= limit for share in shares)
+    return (
+        f"Of {len(shares)} rounds that goals look at, {calm} lost at most {limit:.0%} of the processors to others "
+        "on the same host; the others count only where fewer than three such are left."
+    )
 
 
 def clients(result: Mapping[str, Any]) -> str:
