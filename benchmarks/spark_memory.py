@@ -2,10 +2,11 @@
 
     python benchmarks/spark_memory.py [--messages 10000000] [--body 1024]
 
-A store is filled in place and served by a broker. A new session (``local[2]``) reads a tenth of it, and another one all
-of it, to nowhere, through the broker (``rocketmq``) and from its files (``rocketmq-log``). The figure is the largest
-resident size that any Python worker of the session ever had, as the kernel keeps it (``VmHWM``). 10,000,000 messages of
-1 KB take 13 GB of disk. Writes ``results/spark_memory.json`` for that number.
+A store is filled in place and served by a broker. A new session (``local[2]``) reads a tenth of it ten times over, and
+another one all of it once, through the broker (``rocketmq``) and from its files (``rocketmq-log``): the same number of
+messages in all, in tasks of another size. The figure is the largest resident size that any Python worker of the session
+ever had, as the kernel keeps it (``VmHWM``), in each of two sessions. 10,000,000 messages of 1 KB take 13 GB of disk.
+Writes ``results/spark_memory.json`` for that number.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ BROKER = "bench"
 QUEUES = 4
 BATCH = 100
 FORMATS = ("rocketmq", "rocketmq-log")
+PARTS = 10
+SESSIONS = 2
 
 
 def main() -> None:
@@ -57,8 +60,9 @@ def main() -> None:
                 if format_ == "rocketmq-log":
                     path = str(directory / "store")
                     options = {"topic": TOPIC, "path": path, "brokerName": BROKER}
-                for messages in (arguments.messages // 10, arguments.messages):
-                    found.append(measure(directory, format_, options, messages))
+                for messages in SESSIONS * (arguments.messages // PARTS, arguments.messages):
+                    times = arguments.messages // messages
+                    found.append(measure(directory, format_, options, messages, times))
                     print(text_of(found[-1]), flush=True)
     if arguments.messages == MESSAGES:
         RESULT.write_text(
@@ -118,23 +122,18 @@ def fill(store_directory: Path, messages: int, body_bytes: int) -> None:
 
 
 def measure(
-    directory: Path, format_: str, options: dict[str, str], messages: int
+    directory: Path, format_: str, options: dict[str, str], messages: int, times: int
 ) -> dict[str, Any]:
     ends = {TOPIC: {BROKER: {str(queue): messages // QUEUES for queue in range(QUEUES)}}}
     task = {"format": format_, "options": options | {"endingOffsets": json.dumps(ends)}}
-    session = directory / f"{format_}-{messages}"
+    session = Path(tempfile.mkdtemp(dir=directory)) / "session"
     with spark_side(sys.executable, session, "--cometmq") as side:
-        seen = side.do(**task, to="check", body="body")
-        if seen["rows"] != messages:
-            raise RuntimeError(f"{format_}: {messages} messages expected, {seen['rows']} seen")
-        seconds = side.do(**task, to="noop")["seconds"]
+        for _ in range(times):
+            seen = side.do(**task, to="check", body="body")
+            if seen["rows"] != messages:
+                raise RuntimeError(f"{format_}: {messages} messages expected, {seen['rows']} seen")
         peaks = worker_peaks_mb(side.child.pid)
-    return {
-        "format": format_,
-        "messages": messages,
-        "rows_per_second": round(messages / seconds),
-        "worker_peak_mb": peaks,
-    }
+    return {"format": format_, "messages": messages, "times": times, "worker_peak_mb": peaks}
 
 
 def worker_peaks_mb(session: int) -> list[int]:
@@ -153,9 +152,10 @@ def worker_peaks_mb(session: int) -> list[int]:
 
 
 def text_of(read: dict[str, Any]) -> str:
+    peaks = read["worker_peak_mb"]
     return (
-        f"{read['format']:13} {read['messages']:>11,} messages   {read['rows_per_second']:>9,} rows/s   largest worker "
-        f"{read['worker_peak_mb'][0]} MB   (all: {' '.join(map(str, read['worker_peak_mb']))})"
+        f"{read['format']:13} {read['messages']:>11,} messages, {read['times']:2} times   "
+        f"largest worker {peaks[0]} MB   (all: {' '.join(map(str, peaks))})"
     )
 
 

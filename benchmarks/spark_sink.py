@@ -67,6 +67,7 @@ def _measure(directory: Path, name_server: str, arguments: argparse.Namespace) -
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.local.dir", str(directory / "local"))
+        .config("spark.python.unix.domain.socket.enabled", "true")
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")

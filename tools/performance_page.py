@@ -159,10 +159,12 @@ def spark_goals() -> str:
     add("sink, acknowledged", "≥ 40,000 messages/s", f"{rate:,.0f}", rate >= 40_000)
     p50 = _read("spark_source.json")["latency"]["p50_ms"]
     add("send to the rows of a micro-batch, p50", "< 700 ms", f"{p50} ms", p50 < 700)
-    peaks: dict[str, list[int]] = {}
+    peaks: dict[str, dict[int, list[int]]] = {}
     for read in _read("spark_memory.json")["reads"]:
-        peaks.setdefault(read["format"], []).append(read["worker_peak_mb"][0])
-    for format_, (tenth, whole) in peaks.items():
+        of_format = peaks.setdefault(read["format"], {})
+        of_format.setdefault(read["messages"], []).append(read["worker_peak_mb"][0])
+    for format_, by_size in peaks.items():
+        tenth, whole = (round(statistics.mean(by_size[size])) for size in sorted(by_size))
         add(
             f"{format_}: largest Python worker, 1 and 10 million messages",
             "no more",

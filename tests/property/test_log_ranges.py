@@ -73,3 +73,13 @@ def test_tasks_keep_to_their_limits(
     assert max_records is None or most <= max_records
     if min_partitions is not None and rows >= min_partitions:
         assert -(-rows // most) >= min_partitions
+
+
+def test_few_tasks_are_small_and_many_are_large() -> None:
+    megabyte = 1 << 20
+
+    def tasks(megabytes: int) -> int:
+        return -(-megabytes // rows_per_task(megabytes, megabyte, None, None))
+
+    assert [tasks(size) for size in (1, 100, 200, 500, 1300)] == [1, 1, 2, 4, 4]
+    assert 25 <= tasks(10_000) <= 27

@@ -6,13 +6,21 @@ piece is therefore what all queues have between two places of the log; every tas
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final, Protocol
 
 from cometmq.spark.ranges import Range
 
 PIECE_BYTES: Final = 128 << 20
-"""What one task reads, about: below half a second."""
+"""What one task reads, about, while there are few of them: below half a second."""
+
+FEW_TASKS: Final = 4
+LARGE_PIECE_BYTES: Final = 384 << 20
+"""The same of many tasks: beginning and ending one costs Spark a tenth of a second."""
+
+_SLACK: Final = 1.1
+"""Queues are cut where the longest of them is, so that pieces differ a little; none is to be cut again for that."""
 
 Piece = tuple[Range, ...]
 
@@ -37,7 +45,9 @@ def rows_per_task(
     rows: int, record_bytes: int, min_partitions: int | None, max_records: int | None
 ) -> int:
     """The most rows that a task may have, at least 1."""
-    most = max(PIECE_BYTES // max(record_bytes, 1), 1)
+    total_bytes = rows * record_bytes
+    tasks = max(min(total_bytes / PIECE_BYTES, FEW_TASKS), total_bytes / LARGE_PIECE_BYTES)
+    most = math.ceil(rows / max(math.ceil(tasks), 1) * _SLACK)
     if min_partitions is not None:
         # With at most rows / n each, there are at least n tasks.
         most = min(most, rows // min_partitions)
