@@ -86,7 +86,7 @@ def fill(store_directory: Path, messages: int, body_bytes: int) -> None:
         batch = []
         for number in range(turn * BATCH, (turn + 1) * BATCH):
             at = number * spark_source.STEP_BYTES % spark_source.POOL_BYTES
-            text = f"UNIQ_KEY\x01C000020230215FFD2B274CCE{number:08X}\x02KEYS\x01key-{number}\x02TAGS\x01bench"
+            text = f"UNIQ_KEY\x01C000020230215FFD2B274CCE{number:08X}\x02KEYS\x01key-{number:08d}\x02TAGS\x01bench"
             batch.append(
                 NewMessage(
                     topic=TOPIC,
