@@ -4,8 +4,9 @@
     python -m benchmarks.compare --quick     a first impression: one short round against RocketMQ 4.9.7 alone
     python -m benchmarks.compare --cases 'send-1k-*' 'latency-*' --systems cometmq rocketmq-4.9.7
 
-Prints a table and writes `benchmarks/results/compare.json` and `compare.svg` (with --quick: `compare-quick.*`). Exit
-code 1: a broker answered wrongly; 3: a component is missing. A missed goal is told in the table, not by the exit code.
+Prints a table and writes `benchmarks/results/compare.json` and `compare.svg` (with --quick: `compare-quick.*`). With
+--cases the rows of other cases stay there as they were: figures of one row are always of one run. Exit code 1: a broker
+answered wrongly; 3: a component is missing. A missed goal is told in the table, not by the exit code.
 """
 
 from __future__ import annotations
@@ -44,7 +45,12 @@ def main() -> int:
     except (MissingComponent, NoCompiler) as error:
         print(f"benchmark cannot run: {error}", file=sys.stderr)
         return EXIT_MISSING
-    _publish(outcome, plan, limits, "compare-quick" if arguments.quick else "compare")
+    name = "compare-quick" if arguments.quick else "compare"
+    kept = RESULTS / f"{name}.json"
+    if arguments.cases and kept.exists():
+        newer, outcome = outcome, report.from_json(json.loads(kept.read_text(encoding="utf-8")))
+        outcome.take_over(newer)
+    _publish(outcome, plan, limits, name)
     return EXIT_WRONG if outcome.failures else 0
 
 

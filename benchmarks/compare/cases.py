@@ -19,6 +19,7 @@ SYSTEMS = (OURS, RIVAL, "rocketmq-5.5.0")
 BACKLOG_TOPIC = "Backlog"
 BACKLOG_QUEUES = 8
 BACKLOG_MESSAGES = 160_000
+PULLED_MESSAGES = 32
 MANY_TOPIC = "Many"
 MANY_TOPICS = 10_000
 PEAK_CASE = "send-1k-4x64"
@@ -111,7 +112,9 @@ def is_judged(case: Case) -> bool:
 
 
 def all_cases() -> list[Case]:
-    return [*_sends(), *_batches(), *_pulls(), *_latencies(), *_synchronous(), *_topics()]
+    """In the order in which they run. Pulls first: behind gigabytes of sends a backlog counts as being on disk, and
+    RocketMQ gives 8 messages of it to a pull instead of 32."""
+    return [*_pulls(), *_sends(), *_batches(), *_latencies(), *_synchronous(), *_topics()]
 
 
 def chosen(cases: Sequence[Case], patterns: Sequence[str], *, quick: bool) -> list[Case]:

@@ -75,6 +75,13 @@ class Outcome:
     def add(self, system: str, value: float, row: Row, stolen_share: float = 0.0) -> None:
         self.rows.setdefault(row.name, row).add(system, value, stolen_share)
 
+    def take_over(self, newer: Outcome) -> None:
+        """Rows that were measured again, in the place of what they were before."""
+        cases = {detail["case"] for detail in newer.details}
+        self.rows.update(newer.rows)
+        self.details = [one for one in self.details if one["case"] not in cases] + newer.details
+        self.failures = newer.failures
+
     def busy_notes(self) -> list[str]:
         """Rounds in which a broker refused sends as "busy": their figure alone would flatter it."""
         return [

@@ -83,6 +83,22 @@ def as_json(outcome: Outcome, plan: Plan, limits: Mapping[str, Any]) -> dict[str
     }
 
 
+def from_json(kept: Mapping[str, Any]) -> Outcome:
+    """What ``as_json`` has kept."""
+    rows = {
+        name: Row(
+            name,
+            row["title"],
+            row["unit"],
+            row["lower_is_better"],
+            row["values"],
+            row["stolen_shares"],
+        )
+        for name, row in kept["rows"].items()
+    }
+    return Outcome(rows, kept["rounds"], kept["failures"])
+
+
 def _row_json(row: Row) -> dict[str, Any]:
     return {
         "title": row.title,

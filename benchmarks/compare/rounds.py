@@ -16,6 +16,7 @@ from benchmarks.compare.cases import (
     MANY_TOPICS,
     OURS,
     PEAK_CASE,
+    PULLED_MESSAGES,
     Case,
     Pace,
     Setup,
@@ -36,6 +37,13 @@ MANY_TOPICS_FLAGS = (
     *("--topic", MANY_TOPIC, "--topics", str(MANY_TOPICS), "--no-create"),
     *("--queues", "1", "--body", "128"),
 )
+
+
+def check_pulls(result: dict[str, Any]) -> None:
+    """Raises LoadFailed when pulls brought less than they asked for: then something else was measured."""
+    each = result["messages"] / result["requests"]
+    if each < 0.9 * PULLED_MESSAGES:
+        raise LoadFailed(f"{each:.1f} messages a pull, {PULLED_MESSAGES} were asked for")
 
 
 class Runner:
@@ -133,6 +141,8 @@ class Runner:
                 arguments = (*arguments, "--topic", case.name)
             self._load(system, case.mode, arguments, SETTLE_SECONDS)
             result = self._measure(system, case, arguments)
+            if case.mode == "pull":
+                check_pulls(result)
         except LoadFailed as error:
             self.outcome.failures.append(f"{system.name}, {case.name}: {error}")
             self._say(f"  FAILED {self.outcome.failures[-1]}")

@@ -18,7 +18,9 @@ from benchmarks.compare.cases import (
     all_cases,
     chosen,
 )
+from benchmarks.compare.load import LoadFailed
 from benchmarks.compare.outcome import JUDGED_TIMES, Outcome, Plan, Row
+from benchmarks.compare.rounds import check_pulls
 from benchmarks.compare.stolen import STOLEN_MAX
 
 
@@ -52,6 +54,30 @@ def test_rounds_that_only_a_goal_needs_are_for_those_it_compares() -> None:
     plan = Plan(systems=SYSTEMS, cases=[], rounds=2, seconds=1, warm_seconds=1)
     assert plan.systems_in(1) == list(SYSTEMS)
     assert plan.systems_in(2) == [OURS, RIVAL]
+
+
+def test_pulls_come_before_anything_else_fills_the_log() -> None:
+    modes = [case.mode for case in all_cases()]
+    assert modes.index("send") > max(at for at, mode in enumerate(modes) if mode == "pull")
+
+
+def test_pulls_that_bring_less_than_they_ask_for_do_not_count() -> None:
+    check_pulls({"messages": 3200, "requests": 100})
+    with pytest.raises(LoadFailed, match=r"8\.0 messages a pull, 32 were asked for"):
+        check_pulls({"messages": 800, "requests": 100})
+
+
+def test_rows_that_are_measured_again_take_the_place_of_those_before() -> None:
+    plan = Plan(systems=SYSTEMS, cases=[], rounds=1, seconds=1, warm_seconds=1)
+    before = outcome_of({"first": (10, 1), "second": (20, 1)}, lower_is_better=False)
+    before.details = [{"case": "first", "busy": 0}, {"case": "second", "busy": 0}]
+    kept = report.from_json(json.loads(json.dumps(report.as_json(before, plan, {}))))
+    assert kept == before
+    again = outcome_of({"first": (30, 1)}, lower_is_better=False)
+    again.details = [{"case": "first", "busy": 1}]
+    kept.take_over(again)
+    assert {name: row.median(OURS) for name, row in kept.rows.items()} == {"first": 30, "second": 20}
+    assert kept.details == [{"case": "second", "busy": 0}, {"case": "first", "busy": 1}]
 
 
 def test_case_names_are_unique() -> None:

@@ -153,8 +153,6 @@ def _defaults(master: str) -> dict[str, str]:
             # 200, Spark's default, is made for clusters: each is a task and a state store for every micro-batch.
             "spark.sql.shuffle.partitions": "4",
             "spark.ui.enabled": "false",
-            # Over TCP Java and Python wait for each other's acknowledgements: 110 ms a task, 35 without.
-            "spark.python.unix.domain.socket.enabled": "true",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_settings}",
