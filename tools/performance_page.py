@@ -30,7 +30,7 @@ SPARK_KINDS = {
     "stream": "stream into Parquet",
 }
 SAME = 1.08
-"""Peaks that differ by less are the same: two workers of one session, with half of the same tasks each, had 207 and 223 MB."""
+"""Peaks that differ by less are the same: two workers of one session, half of the tasks each, had 207 and 223 MB."""
 
 
 def main() -> None:

@@ -76,7 +76,10 @@ def test_rows_that_are_measured_again_take_the_place_of_those_before() -> None:
     again = outcome_of({"first": (30, 1)}, lower_is_better=False)
     again.details = [{"case": "first", "busy": 1}]
     kept.take_over(again)
-    assert {name: row.median(OURS) for name, row in kept.rows.items()} == {"first": 30, "second": 20}
+    assert {name: row.median(OURS) for name, row in kept.rows.items()} == {
+        "first": 30,
+        "second": 20,
+    }
     assert kept.details == [{"case": "second", "busy": 0}, {"case": "first", "busy": 1}]
 
 
