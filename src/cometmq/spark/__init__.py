@@ -18,7 +18,7 @@ def register(spark: SparkSession) -> None:
     """Make the formats ``rocketmq`` and ``rocketmq-log`` known to a session. Once per session is enough."""
     # Here, so that the parts that need no Spark can be used without it.
     from cometmq.spark.log_source import RocketMQLogDataSource
+    from cometmq.spark.registration import register_formats
     from cometmq.spark.source import RocketMQDataSource
 
-    spark.dataSource.register(RocketMQDataSource)
-    spark.dataSource.register(RocketMQLogDataSource)
+    register_formats(spark, RocketMQDataSource, RocketMQLogDataSource)

@@ -130,12 +130,12 @@ def _started(builder: Any, master: str) -> SparkSession:
 def register(spark: SparkSession) -> None:
     """All formats that pipelines know."""
     import cometmq.spark
+    from cometmq.spark.registration import register_formats
     from cometmq.spark.tables.delta import DeltaDataSource
     from cometmq.spark.tables.iceberg import IcebergDataSource
 
     cometmq.spark.register(spark)
-    spark.dataSource.register(DeltaDataSource)
-    spark.dataSource.register(IcebergDataSource)
+    register_formats(spark, DeltaDataSource, IcebergDataSource)
 
 
 def _defaults(master: str) -> dict[str, str]:
