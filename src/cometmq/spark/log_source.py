@@ -39,7 +39,7 @@ from cometmq.spark.schema import (
     nullable_columns,
     spark_schema,
 )
-from cometmq.spark.worker import spare_collector
+from cometmq.spark.worker import begin_task
 
 
 class RocketMQLogDataSource(DataSource):
@@ -163,7 +163,7 @@ def _wanted(schema: StructType) -> pa.Schema:
 
 
 def _read(partition: InputPartition, options: LogOptions, wanted: pa.Schema) -> Iterator[Any]:
-    spare_collector()
+    begin_task()
     columns = wanted.names
     if isinstance(partition, LogPartition):
         by_queue = LogTask(options, columns)

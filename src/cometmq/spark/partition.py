@@ -12,7 +12,7 @@ from cometmq.spark.fetch import Fetcher, Wanted
 from cometmq.spark.ranges import Range, tasks_of
 from cometmq.spark.schema import as_asked
 from cometmq.spark.source_options import SourceOptions
-from cometmq.spark.worker import spare_collector
+from cometmq.spark.worker import begin_task
 
 
 class QueuePartition(InputPartition):
@@ -47,7 +47,7 @@ def read_partition(
     if not isinstance(partition, QueuePartition):
         # What Spark makes of no partitions at all.
         return
-    spare_collector()
+    begin_task()
     fetcher = Fetcher(options)
     try:
         batches = fetcher.read(partition.wanted)
