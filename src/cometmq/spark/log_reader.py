@@ -248,16 +248,25 @@ class Window:
 
 
 def windows_of(physical: Ints, sizes: Ints) -> list[tuple[int, int]]:
-    """Numbers of the first record of each window, and of the one behind its last."""
+    """Numbers of the first record of each window, and of the one behind its last.
+
+    Windows are of nearly the same size. A small one behind large ones would make batches of many sizes, and memory of
+    one size does not serve another: a worker held a tenth more for it.
+    """
     if not len(physical):
         return []
     gaps = np.zeros(len(physical), dtype=np.int64)
     gaps[1:] = np.maximum(physical[1:] - (physical + sizes)[:-1], 0)
-    filled = np.cumsum(sizes + np.where(gaps <= GAP_BYTES, gaps, 0))
+    needed = sizes + np.where(gaps <= GAP_BYTES, gaps, 0)
+    filled = np.cumsum(needed)
+    # With room for one record more than its share, no window leaves anything to one behind the last.
+    total, largest = int(filled[-1]), int(needed.max())
+    count = -(-total // max(WINDOW_BYTES - largest, 1))
+    most = min(total // count + largest, WINDOW_BYTES)
     edges = [0]
     while edges[-1] < len(physical):
         first = edges[-1]
         before = int(filled[first - 1]) if first else 0
-        end = int(np.searchsorted(filled, before + WINDOW_BYTES, side="right"))
+        end = int(np.searchsorted(filled, before + most, side="right"))
         edges.append(max(end, first + 1))
     return list(pairwise(edges))
