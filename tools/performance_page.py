@@ -151,10 +151,10 @@ def spark_goals() -> str:
             if (goal := figures["goal"]) is not None:
                 ratio = figures["ratio"]
                 add(f"{reader}, {title}", f"≥ {goal:g} × Kafka", f"{ratio:.2f}", ratio >= goal)
-    reader = "rocketmq (6 columns)"
-    rate = readers["stream"][reader]["running_rows_per_second"]
-    what = f"{reader}, {SPARK_KINDS['stream']}, while it runs"
-    add(what, "≥ 110,000 rows/s", f"{rate:,}", rate >= 110_000)
+    for reader in ("rocketmq", "rocketmq (6 columns)"):
+        rate = readers["stream"][reader]["running_rows_per_second"]
+        what = f"{reader}, {SPARK_KINDS['stream']}, while it runs"
+        add(what, "≥ 110,000 rows/s", f"{rate:,}", rate >= 110_000)
     rate = statistics.median(_read("spark_sink.json")["batch"]["messages_per_second"])
     add("sink, acknowledged", "≥ 40,000 messages/s", f"{rate:,.0f}", rate >= 40_000)
     p50 = _read("spark_source.json")["latency"]["p50_ms"]
