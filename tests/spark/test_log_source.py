@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from tests.spark.log_stores import fill, open_store, unpack_golden
 from cometmq.spark.log_source import RocketMQLogDataSource
 from cometmq.spark.schema import COLUMNS, LOG_COLUMNS, arrow_schema, spark_schema
 from cometmq.store.message_store import MessageStore
+from cometmq.testing.fake_clock import FakeClock
 
 
 @pytest.fixture(autouse=True)
@@ -97,6 +100,87 @@ def test_a_java_brokers_directory(spark: Any, tmp_path: Path) -> None:
     assert counts[None] == 12
 
 
+def test_the_whole_log_in_its_order(spark: Any, store: MessageStore, root: str) -> None:
+    fill(store, "orders", 30)
+    fill(store, "payments", 30)
+    store.flush()
+    reader = spark.read.format("rocketmq-log").options(scan="log", columns="topic,physicalOffset")
+    rows = reader.load(root).collect()
+    assert [row.topic for row in rows] == ["orders"] * 30 + ["payments"] * 30
+    places = [row.physicalOffset for row in rows]
+    assert places == sorted(places)
+
+
+def test_log_files_may_lie_elsewhere(spark: Any, store: MessageStore, root: str) -> None:
+    fill(store, "orders", 30)
+    store.flush()
+    copy = Path(root).with_name("copy")
+    shutil.copytree(root, copy)
+    elsewhere = copy.with_name("elsewhere")
+    (copy / "commitlog").rename(elsewhere)
+    reader = spark.read.format("rocketmq-log").option("topic", "orders")
+    assert reader.option("commitLogPath", str(elsewhere)).load(str(copy)).count() == 30
+
+
+def test_checksums_are_compared_on_demand(spark: Any, store: MessageStore, root: str) -> None:
+    fill(store, "orders", 30)
+    store.flush()
+    copy = Path(root).with_name("copy")
+    shutil.copytree(root, copy)
+    file = min((copy / "commitlog").iterdir())
+    data = bytearray(file.read_bytes())
+    data[data.index(b"orders-7.")] ^= 1
+    file.write_bytes(data)
+    reader = spark.read.format("rocketmq-log").option("topic", "orders")
+    assert len(reader.load(str(copy)).collect()) == 30
+    with pytest.raises(Exception, match="does not match its checksum"):
+        reader.option("checkCrc", "true").load(str(copy)).collect()
+
+
+def test_times_bound_what_is_read(spark: Any, tmp_path: Path) -> None:
+    clock = FakeClock()
+    store = open_store(tmp_path / "store", clock)
+    fill(store, "orders", 10)
+    clock.advance(60)
+    middle_ms = str(clock.wall_ms())
+    fill(store, "orders", 5, start=10)
+    store.flush()
+    store.close()
+
+    def count(**bounds: str) -> int:
+        reader = spark.read.format("rocketmq-log").option("topic", "orders")
+        found: int = reader.load(str(tmp_path / "store"), **bounds).count()
+        return found
+
+    assert count(startingTimestamp=middle_ms) == 5
+    assert count(endingTimestamp=middle_ms) == 10
+
+
+def test_tasks_are_cut_and_bodies_left_out(spark: Any, store: MessageStore, root: str) -> None:
+    fill(store, "orders", 90)
+    store.flush()
+    reader = spark.read.format("rocketmq-log").options(topic="orders", includeBody="false")
+    table = reader.load(root, maxRecordsPerPartition="20")
+    assert table.rdd.getNumPartitions() >= 5
+    assert "body" not in table.columns
+    assert table.count() == 90
+
+
+def test_what_is_damaged_may_be_left_out(spark: Any, store: MessageStore, root: str) -> None:
+    fill(store, "orders", 30)
+    store.flush()
+    copy = Path(root).with_name("copy")
+    shutil.copytree(root, copy)
+    file = min((copy / "commitlog").iterdir())
+    data = bytearray(file.read_bytes())
+    data[5] ^= 1  # in the magic of the first record
+    file.write_bytes(data)
+    reader = spark.read.format("rocketmq-log").option("topic", "orders")
+    with pytest.raises(Exception, match="damaged at byte 0"):
+        reader.load(str(copy)).collect()
+    assert reader.option("failOnDataLoss", "false").load(str(copy)).count() == 29
+
+
 def test_an_empty_topic_is_an_empty_table(spark: Any, store: MessageStore, root: str) -> None:
     fill(store, "orders", 5)
     store.flush()
@@ -174,6 +258,51 @@ def test_a_running_stream_shows_its_lag_and_takes_what_comes(
         assert json.loads(source["latestOffset"]) == {"orders": {"log": {"0": 10, "1": 10}}}
     finally:
         query.stop()
+
+
+def test_bytes_per_trigger_are_limited(
+    spark: Any, store: MessageStore, root: str, tmp_path: Path
+) -> None:
+    fill(store, "orders", 50, queues=1)
+    store.flush()
+    record_bytes = store.max_physical // 50
+    query = (
+        spark.readStream.format("rocketmq-log")
+        .options(topic="orders", startingOffsets="earliest")
+        .option("maxBytesPerTrigger", str(20 * record_bytes + record_bytes // 2))
+        .load(root)
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(60)
+    sizes = [progress["numInputRows"] for progress in query.recentProgress]
+    assert [size for size in sizes if size] == [20, 20, 10]
+
+
+def test_few_rows_wait_for_company_and_new_topics_are_found(
+    spark: Any, store: MessageStore, root: str
+) -> None:
+    fill(store, "orders-a", 3)
+    store.flush()
+    stream = spark.readStream.format("rocketmq-log").options(
+        topicPattern="orders-.*", startingOffsets="earliest", discoveryInterval="100ms"
+    )
+    options = {"minRowsPerTrigger": "10", "maxTriggerDelay": "600s"}
+    query = stream.options(**options).load(root).writeStream.format("memory").queryName("few")
+    running = query.start()
+    try:
+        time.sleep(2)
+        assert spark.table("few").count() == 0
+        fill(store, "orders-b", 7)
+        store.flush()
+        deadline = time.monotonic() + 60
+        while spark.table("few").count() < 10:
+            assert time.monotonic() < deadline, running.lastProgress
+            time.sleep(0.1)
+    finally:
+        running.stop()
 
 
 def test_a_stream_refuses_options_of_batches(spark: Any, store: MessageStore, root: str) -> None:

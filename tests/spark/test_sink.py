@@ -128,6 +128,36 @@ class TestColumns:
         assert bytes(record.body) == b"text"
         assert (properties(record)["KEYS"], properties(record)["TAGS"]) == ("k l", "g")
 
+    def test_other_names_of_the_rest(self, spark: Any, servers: Servers) -> None:
+        due = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=1)
+        df = spark.createDataFrame(
+            [
+                ("now", {"a": "1"}, "s7", None, None),
+                ("soon", {}, None, 1, None),
+                ("later", {}, None, None, due),
+            ],
+            "body string, more map<string,string>, shard string, level int, due timestamp",
+        )
+        write(
+            df,
+            servers,
+            topic="NamesOfTheRest",
+            propertiesColumn="more",
+            shardingColumn="shard",
+            delayLevelColumn="level",
+            deliverTimeColumn="due",
+        )
+        deadline = time.monotonic() + 15
+        while len(bodies(servers, "NamesOfTheRest")) < 3:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        by_body = {bytes(record.body): record for record in stored(servers, "NamesOfTheRest")}
+        now = properties(by_body[b"now"])
+        assert (now["a"], now["__SHARDINGKEY"]) == ("1", "s7")
+        soon, later = by_body[b"soon"], by_body[b"later"]
+        assert soon.store_timestamp - soon.born_timestamp >= 900
+        assert later.store_timestamp >= due.timestamp() * 1000 - 100
+
     def test_the_option_topic_counts_more(self, spark: Any, servers: Servers) -> None:
         write(spark.sql("select 'Elsewhere' as topic, 'x' as body"), servers, topic="Here")
         assert (bodies(servers, "Here"), bodies(servers, "Elsewhere")) == (["x"], [])
@@ -234,6 +264,20 @@ class TestOnce:
         with pytest.raises(Exception, match="cannot go back to batch 0"):
             write(rows, servers, topic="Again", sinkId="job-7", batchId="0")
 
+    def test_a_repeat_is_a_repeat_only_where_that_is_asked_for(
+        self, spark: Any, servers: Servers
+    ) -> None:
+        rows = spark.sql("select 'x' as body")
+        for exactly_once in ("require", "auto", "off"):
+            write(rows, servers, topic="Asked", sinkId="asked", exactlyOnce=exactly_once)
+        assert bodies(servers, "Asked") == ["x", "x"]
+
+    def test_an_id_column_tells_which_rows_are_there(self, spark: Any, servers: Servers) -> None:
+        for text in ("first", "another text"):
+            df = spark.sql(f"select '{text}' as body, explode(sequence(1, 3)) as id")
+            write(df, servers, topic="Ids", sinkId="ids", idColumn="id")
+        assert bodies(servers, "Ids") == ["first"] * 3
+
     def test_a_task_that_fails_half_way_is_completed(
         self, spark: Any, servers: Servers, tmp_path: Path
     ) -> None:
@@ -276,6 +320,7 @@ class TestStreams:
             df.writeStream.format("rocketmq")
             .options(nameServers=servers.name_servers, **options)
             .option("checkpointLocation", str(checkpoint))
+            .queryName("a-sink")
             .trigger(availableNow=True)
             .start()
         )

@@ -158,6 +158,25 @@ def test_rows_come_once_over_restarts_and_the_group_knows(
         wait_until(lambda: committed(servers, group, topic) == {0: 10, 1: 10, 2: 10})
 
 
+@pytest.mark.parametrize(("commits", "expected"), [("false", 0), ("true", 10)])
+def test_a_group_is_told_nothing_unless_offsets_are_committed(
+    servers: ClusterView,
+    start: Callable[..., Query],
+    send: Callable[..., None],
+    commits: str,
+    expected: int,
+) -> None:
+    name = f"commits-{commits}"
+    topic, group = servers.create_topic(name, queues=1), servers.group(name)
+    send(topic, range(10))
+    options = {"topic": topic, "startingOffsets": "earliest", "consumerGroup": group}
+    with start(NOW, commitOffsets=commits, **options) as query:
+        query.wait_for(list(range(10)))
+        assert query.query.awaitTermination(WAIT_SECONDS_MAX)
+    # A broker says 0 of a group that it does not know, while the queue still has its first message.
+    assert committed(servers, group, topic) == {0: expected}
+
+
 def test_available_now_takes_what_is_there_within_limits(
     servers: ClusterView, start: Callable[..., Query], send: Callable[..., None]
 ) -> None:

@@ -22,7 +22,7 @@ from cometmq.spark.log_options import LogOptions
 from cometmq.spark.log_ranges import Piece, pieces_of, rows_of, rows_per_task
 from cometmq.spark.log_reader import LogPlaces
 from cometmq.spark.offsets import AtOffset, AtTime, Offsets, Positions, Word
-from cometmq.spark.progress import Outlook, look_ahead, new_rows, ranges_between
+from cometmq.spark.progress import Outlook, look_ahead, ranges_between
 from cometmq.spark.ranges import Range
 
 logger = logging.getLogger("cometmq.spark")
@@ -123,10 +123,10 @@ class LogPlanner:
         bounds = self._bounds(start)
         outlook = look_ahead(start, bounds, self._target)
         self._lose(outlook.losses)
-        if is_limited and self._target is None:
-            waiting = outlook.rows + new_rows(start, bounds)
-            if not self._patience.is_over(waiting, self._clock()):
-                return start
+        is_waiting = is_limited and self._target is None
+        if is_waiting and not self._patience.is_over(outlook.rows, self._clock()):
+            # Queues that are new enter all the same: their rows count from then on, and can be taken with the others.
+            return outlook.ends({})
         return outlook.ends(self._shares(outlook, start, is_limited))
 
     def stream_pieces(self, start: Offsets, end: Offsets) -> list[Piece]:

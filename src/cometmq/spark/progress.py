@@ -76,17 +76,6 @@ def look_ahead(
     return outlook
 
 
-def new_rows(
-    start: Offsets, bounds: Mapping[MessageQueue, Bounds], target: Offsets | None = None
-) -> int:
-    """Rows of queues that are about to enter: waited for, but not yet to be taken."""
-    return sum(
-        max(0, min(now.end, target.get(queue, 0) if target is not None else now.end) - now.first)
-        for queue, now in bounds.items()
-        if queue not in start
-    )
-
-
 def ranges_between(start: Offsets, end: Offsets) -> list[Range]:
     """What a batch reads. Queues that enter with it have no rows in it, nor have those that were made anew."""
     return [

@@ -28,7 +28,7 @@ from cometmq.spark.discovery import find_queues
 from cometmq.spark.errors import DataLost
 from cometmq.spark.offsets import Offsets, Word
 from cometmq.spark.positions import resolve
-from cometmq.spark.progress import Outlook, look_ahead, new_rows, ranges_between
+from cometmq.spark.progress import Outlook, look_ahead, ranges_between
 from cometmq.spark.ranges import Range
 from cometmq.spark.source_options import SourceOptions
 
@@ -107,11 +107,10 @@ class StreamPlanner:
                 raise DataLost(outlook.losses)
             for loss in outlook.losses:
                 logger.warning("messages are gone %s", loss)
-        rows = outlook.rows
-        if is_limited and self._target is None:
-            waiting = rows + new_rows(start, bounds)
-            if not self._patience.is_over(waiting, self._clock()):
-                return start
+        is_waiting = is_limited and self._target is None
+        if is_waiting and not self._patience.is_over(outlook.rows, self._clock()):
+            # Queues that are new enter all the same: their rows count from then on, and can be taken with the others.
+            return outlook.ends({})
         return outlook.ends(self._shares(outlook, start, is_limited))
 
     def ranges(self, start: Offsets, end: Offsets) -> list[Range]:

@@ -16,7 +16,15 @@ ROOT = Path(__file__).parents[3]
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "name",
-    ["source_batch", "source_stream", "source_security", "sink", "log_source", "tables"],
+    [
+        "source_batch",
+        "source_stream",
+        "source_security",
+        "connection_options",
+        "sink",
+        "log_source",
+        "tables",
+    ],
 )
 def test_on_executors_of_their_own(name: str) -> None:
     import pyspark

@@ -467,6 +467,21 @@ def test_a_stream_sees_new_messages_queues_and_topics(store: MessageStore, root:
     assert planner.latest == end
 
 
+def test_rows_of_a_new_topic_are_waited_for_and_taken_with_the_others(
+    store: MessageStore, root: Path
+) -> None:
+    fill(store, "orders", 10)
+    store.flush()
+    planner = planner_of(root, topicPattern="o.*", discoveryInterval="1ms", minRowsPerTrigger=10)
+    at = planner.initial()
+    fill(store, "orders", 3, start=10)
+    fill(store, "others", 7)
+    store.flush()
+    entered = planner.next(at, is_limited=True)
+    assert total(entered) == total(at)
+    assert total(planner.next(entered, is_limited=True)) == 20
+
+
 def test_available_now_stops_at_what_was_there(store: MessageStore, root: Path) -> None:
     fill(store, "orders", 10)
     store.flush()

@@ -3,7 +3,7 @@ from __future__ import annotations
 from cometmq.model.message_queue import MessageQueue
 from cometmq.spark.cluster import Bounds
 from cometmq.spark.errors import Loss
-from cometmq.spark.progress import look_ahead, new_rows, ranges_between
+from cometmq.spark.progress import look_ahead, ranges_between
 from cometmq.spark.ranges import Range
 
 A, B, C = (MessageQueue("broker", queue_id, "orders") for queue_id in range(3))
@@ -22,7 +22,6 @@ def test_a_new_queue_enters_at_its_first_offset_without_rows() -> None:
     outlook = look_ahead(start, bounds)
     assert outlook.ends({}) == {A: 5, B: 2}
     assert outlook.ranges == {}
-    assert new_rows(start, bounds) == 7
     assert ranges_between(start, {A: 5, B: 2}) == []
     # From then on it is a queue like any other.
     assert look_ahead({A: 5, B: 2}, bounds).ranges == {B: Range(B, 2, 9)}
@@ -61,7 +60,6 @@ def test_nothing_behind_the_target_is_taken() -> None:
     outlook = look_ahead({A: 5}, bounds, target)
     assert outlook.ranges == {A: Range(A, 5, 7)}
     assert outlook.ends({A: 2}) == {A: 7, B: 1}
-    assert new_rows({A: 5}, bounds, target) == 2
     done = look_ahead({A: 7, B: 3}, bounds, target)
     assert done.rows == 0
     assert done.ends({}) == {A: 7, B: 3}

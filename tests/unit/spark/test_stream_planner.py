@@ -178,6 +178,14 @@ def test_few_rows_wait_for_more_or_for_their_time() -> None:
     assert rig.next({A: 5}) == {A: 15}
 
 
+def test_rows_of_a_new_queue_are_waited_for_and_taken_with_the_others() -> None:
+    rig = Rig(minRowsPerTrigger="10", maxTriggerDelay="60s")
+    rig.hold(A, 0, 3)
+    rig.hold(B, 0, 7)
+    assert rig.next({A: 0}) == {A: 0, B: 0}
+    assert rig.next({A: 0, B: 0}) == {A: 3, B: 7}
+
+
 def test_what_is_finished_is_committed_once_and_again_in_a_while() -> None:
     rig = Rig(consumerGroup="g")
     rig.hold(A, 0, 9)
