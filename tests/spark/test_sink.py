@@ -97,6 +97,10 @@ def write(df: Any, servers: Servers, **options: str) -> None:
     ).save()
 
 
+def _from_now(seconds: float) -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=seconds)
+
+
 class TestColumns:
     def test_all_of_them(self, spark: Any, servers: Servers) -> None:
         df = spark.sql(
@@ -129,14 +133,9 @@ class TestColumns:
         assert (properties(record)["KEYS"], properties(record)["TAGS"]) == ("k l", "g")
 
     def test_other_names_of_the_rest(self, spark: Any, servers: Servers) -> None:
-        due = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=1)
         df = spark.createDataFrame(
-            [
-                ("now", {"a": "1"}, "s7", None, None),
-                ("soon", {}, None, 1, None),
-                ("later", {}, None, None, due),
-            ],
-            "body string, more map<string,string>, shard string, level int, due timestamp",
+            [("now", {"a": "1"}, "s7", None), ("soon", {}, None, 1)],
+            "body string, more map<string,string>, shard string, level int",
         )
         write(
             df,
@@ -145,18 +144,12 @@ class TestColumns:
             propertiesColumn="more",
             shardingColumn="shard",
             delayLevelColumn="level",
-            deliverTimeColumn="due",
         )
-        deadline = time.monotonic() + 15
-        while len(bodies(servers, "NamesOfTheRest")) < 3:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        by_body = {bytes(record.body): record for record in stored(servers, "NamesOfTheRest")}
-        now = properties(by_body[b"now"])
+        by_body = self.delivered(servers, "NamesOfTheRest", 2)
+        now = properties(by_body["now"])
         assert (now["a"], now["__SHARDINGKEY"]) == ("1", "s7")
-        soon, later = by_body[b"soon"], by_body[b"later"]
+        soon = by_body["soon"]
         assert soon.store_timestamp - soon.born_timestamp >= 900
-        assert later.store_timestamp >= due.timestamp() * 1000 - 100
 
     def test_the_option_topic_counts_more(self, spark: Any, servers: Servers) -> None:
         write(spark.sql("select 'Elsewhere' as topic, 'x' as body"), servers, topic="Here")
@@ -181,21 +174,32 @@ class TestColumns:
         assert sum(last.values()) == sum(range(393, 400))
 
     def test_delays(self, spark: Any, servers: Servers) -> None:
-        due = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=2)
+        due = _from_now(2)
         df = spark.createDataFrame(
             [("now", None, None), ("soon", 1, None), ("later", None, due)],
             "body string, delayLevel int, deliverTime timestamp",
         )
         write(df, servers, topic="Delayed")
-        deadline = time.monotonic() + 15
-        while len(bodies(servers, "Delayed")) < 3:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        by_body = {bytes(record.body): record for record in stored(servers, "Delayed")}
-        soon = by_body[b"soon"]
+        by_body = self.delivered(servers, "Delayed", 3)
+        soon = by_body["soon"]
         assert soon.store_timestamp - soon.born_timestamp >= 900
-        assert by_body[b"later"].store_timestamp >= due.timestamp() * 1000 - 100
-        assert len(by_body) == 3
+        assert by_body["later"].store_timestamp >= due.timestamp() * 1000 - 100
+
+        due = _from_now(2)
+        df = spark.createDataFrame([("later", due)], "body string, due timestamp")
+        write(df, servers, topic="DelayedByName", deliverTimeColumn="due")
+        (later,) = self.delivered(servers, "DelayedByName", 1).values()
+        assert later.store_timestamp >= due.timestamp() * 1000 - 100
+
+    def delivered(self, servers: Servers, topic: str, count: int) -> dict[str, Record]:
+        """By body, once there are so many."""
+        deadline = time.monotonic() + 15
+        while len(found := stored(servers, topic)) < count:
+            assert time.monotonic() < deadline, found
+            time.sleep(0.1)
+        by_body = {bytes(record.body).decode(): record for record in found}
+        assert len(by_body) == count
+        return by_body
 
 
 class TestMistakes:

@@ -173,8 +173,8 @@ def test_a_group_is_told_nothing_unless_offsets_are_committed(
     with start(NOW, commitOffsets=commits, **options) as query:
         query.wait_for(list(range(10)))
         assert query.query.awaitTermination(WAIT_SECONDS_MAX)
-    # A broker says 0 of a group that it does not know, while the queue still has its first message.
-    assert committed(servers, group, topic) == {0: expected}
+    # Of a group that it does not know a broker may say 0, while the queue still has its first message.
+    assert (committed(servers, group, topic)[0] or 0) == expected
 
 
 def test_available_now_takes_what_is_there_within_limits(
