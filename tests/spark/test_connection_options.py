@@ -139,6 +139,7 @@ def test_a_sink_waits_for_an_answer_as_long_as_send_timeout(
     def answer_late(command: Command) -> None:
         codes.append(command.code)
         if sum(code in SENDS for code in codes) == 1 and command.code in SENDS:
+            # The broker does nothing else meanwhile: longer than the one time-out, shorter than the other.
             time.sleep(1.5)
 
     guard_with(servers, answer_late)
@@ -167,6 +168,7 @@ def test_a_planner_gives_up_after_call_timeout(spark: Any, servers: Cluster) -> 
 
     def answer_late(command: Command) -> None:
         if command.code in (RequestCode.GET_MAX_OFFSET, RequestCode.GET_MIN_OFFSET):
+            # Longer than the time-out.
             time.sleep(1)
 
     guard_with(servers, answer_late)
