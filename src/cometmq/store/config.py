@@ -30,7 +30,7 @@ class CommitLogConfig:
     )
     recover_by_truncating: bool = setting(
         "recoverByTruncating",
-        "When a damaged record has good ones behind it, drop it and all of them instead of refusing to start.",
+        "Cut a damaged log at its first bad record, or start without a log that is gone, instead of refusing to start.",
         default=False,
     )
 

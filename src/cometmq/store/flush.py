@@ -179,9 +179,7 @@ class QueueFlusher(_Worker):
             return
         self._is_asked_for = False
         marks = self._checkpoint.marks
-        # The flushed offset is read after its time, so that the time never promises more.
-        marks.physical_ms = max(marks.physical_ms, self._log_flusher.flushed_timestamp)
-        marks.flushed_offset = self._watermarks.flushed.value
+        self._note_flushed_log()
         try:
             promise = self._queues.sync()
             if self._index is not None:
@@ -193,10 +191,34 @@ class QueueFlusher(_Worker):
             marks.indexed_record = promise.indexed_record
             self._checkpoint.save(sync=True)
         except (OSError, CometError) as error:
-            # Recovery starts from the last checkpoint, which still tells the truth: no need to stop the store.
-            self.has_failed = True
-            logger.critical("queue flush failed error=%s", error)
+            self._fail(error)
         self._flushed_at = self._clock.monotonic()
+
+    def _note_acknowledged(self) -> None:
+        """In SYNC_FLUSH, what was flushed was acknowledged: let the checkpoint know, however little it is.
+
+        After a power loss it tells damage of acknowledged records from a torn tail.
+        """
+        if not self._config.is_sync or self.has_failed:
+            return
+        if self._checkpoint.marks.flushed_offset == self._watermarks.flushed.value:
+            return
+        self._note_flushed_log()
+        try:
+            self._checkpoint.save(sync=True)
+        except (OSError, CometError) as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        # Recovery starts from the last checkpoint, which still tells the truth: no need to stop the store.
+        self.has_failed = True
+        logger.critical("queue flush failed error=%s", error)
+
+    def _note_flushed_log(self) -> None:
+        marks = self._checkpoint.marks
+        # The flushed offset is read after its time, so that the time never promises more.
+        marks.physical_ms = max(marks.physical_ms, self._log_flusher.flushed_timestamp)
+        marks.flushed_offset = self._watermarks.flushed.value
 
     def _pause(self) -> float:
         return self._config.queue_interval_ms / 1000
@@ -217,4 +239,6 @@ class QueueFlusher(_Worker):
     def _round(self) -> bool:
         if self.is_due:
             self.flush()
+        else:
+            self._note_acknowledged()
         return not self.has_failed

@@ -31,7 +31,7 @@ _INT = struct.Struct(">i")
 _V6_BITS: Final = 48
 _MAGIC_START: Final = b"\xda\xa3\x20"
 _SEARCH_BYTES: Final = 1 << 20
-_SECTOR_BYTES: Final = 512
+SECTOR_BYTES: Final = 512
 
 
 class Scanned(NamedTuple):
@@ -115,7 +115,7 @@ def is_torn(view: memoryview, position: int, record: Scanned) -> bool:
     end = position + record.size_bytes
     at = end - len(properties)
     while at < end:
-        until = min((at // _SECTOR_BYTES + 1) * _SECTOR_BYTES, end)
+        until = min((at // SECTOR_BYTES + 1) * SECTOR_BYTES, end)
         if not any(view[at:until]):
             return True
         at = until
@@ -183,13 +183,21 @@ class LogWalk:
             if record is None:
                 return
             end = at + record.size_bytes
-            if record.physical_offset >= unsynced_from and is_torn(view, at, record):
-                followed = scan_record(view, end, file_start, check_crc=True) is not None
-                if not (self._writes_survive and followed):
-                    return
+            if (
+                record.physical_offset >= unsynced_from
+                and is_torn(view, at, record)
+                and not (self._writes_survive and self._is_followed(view, end, file_start))
+            ):
+                return
             at = end
             self.position = file_start + at
             yield record
+
+    def _is_followed(self, view: memoryview, at: int, file_start: int) -> bool:
+        """Whether any record follows: the next one, as a rule, but this may be the last of its file."""
+        if scan_record(view, at, file_start, check_crc=True) is not None:
+            return True
+        return find_record(self._row, file_start + at, self._row.end) is not None
 
     def _what_is_wrong(self, view: memoryview, at: int) -> str:
         try:

@@ -1,8 +1,9 @@
 """What to trust after a stop, clean or not.
 
-First everything is looked at and nothing is changed: where to start, how far the log is sound, and whether what is
-missing may be missing. A torn tail is normal after a crash and is cut. Damage below what was flushed is not: when
-sound records follow it, cutting would drop acknowledged messages, so the store refuses to start and says where.
+First everything is looked at and nothing is changed: where to start, how far the log is sound, and whether it may end
+there. A torn tail is normal after a crash and is cut. Damage is not: cutting there would drop acknowledged messages, so
+the store refuses to start and says where (``log_end`` tells the two apart). Neither is a log that is gone altogether
+while checkpoint or queues know of one: most likely its disk is not mounted.
 Then the log is cut at its end, queues and index are cut to match, and the follower feeds them what they lack.
 
 The start of the scan. Clean stop: the last part of the log only, since all was flushed. Unclean stop: our own
@@ -25,6 +26,7 @@ from cometmq.store.config import StoreConfig
 from cometmq.store.consume_queues import ConsumeQueues, Written
 from cometmq.store.dispatch import Follower, has_queue_entry
 from cometmq.store.index_files import IndexFiles
+from cometmq.store.log_end import damage_at
 from cometmq.store.log_scan import LogWalk, Scanned, find_record, scan_record
 from cometmq.store.queue_end import NO_BOUND
 from cometmq.store.queue_recovery import QueueRecovery, Spans
@@ -92,6 +94,7 @@ class Recovery:
         """
         self._queue_recovery.load()
         if not self._log.row.files:
+            self._judge_missing_log()
             before_changes()
             self._load_index()
             self._start_empty()
@@ -239,48 +242,64 @@ class Recovery:
 
     def _judge(self, fault: str, last_seen_ms: int) -> None:
         """Decide whether the log may end where the sound records end."""
-        marks = self._stop.marks
-        knows_offset = marks.flushed_offset >= 0
-        if knows_offset:
+        stop, marks = self._stop, self._stop.marks
+        if marks.flushed_offset >= 0:
             is_short = self.end < marks.flushed_offset
         else:
-            is_short = not self._stop.has_checkpoint or last_seen_ms < marks.physical_ms
+            is_short = not stop.has_checkpoint or last_seen_ms < marks.physical_ms
+        damage = damage_at(
+            self._log.row,
+            self.end,
+            flushed=marks.flushed_offset,
+            is_short=is_short,
+            writes_survive=stop.is_clean or stop.is_same_boot,
+        )
         log_file = self._log.row.at(self.end)
-        if log_file is None:
-            return
-        position = self.end - log_file.start
-        if is_short:
-            behind = marks.flushed_offset if knows_offset else self._log.row.end
-            # Not the one at the end: all that may be wrong with that are its topic and properties.
-            follower = find_record(self._log.row, self.end + 1, behind)
-            if follower is not None:
-                self._refuse_or_report(log_file.path, position, fault, follower.physical_offset)
-                return
-        if fault or (is_short and self._stop.has_checkpoint):
+        path = self._log.row.path(self.end) if log_file is None else log_file.path
+        position = 0 if log_file is None else self.end - log_file.start
+        if damage:
+            found = fault or ("a missing file" if log_file is None else "zeros")
+            self._refuse_or_report(
+                path,
+                f"damaged record at byte {position} (offset {self.end}): {found}; {damage}",
+                "Restore the file from a copy or a replica; or, to drop this record and all behind "
+                "it, keep a copy of the directory and start with recoverByTruncating=true.",
+            )
+            logger.error("log truncated offset=%d reason=recoverByTruncating", self.end)
+        elif fault or (is_short and stop.has_checkpoint):
             logger.log(
                 logging.ERROR if is_short else logging.WARNING,
                 "log tail cut path=%s position=%d offset=%d flushed_offset=%d fault=%r",
-                log_file.path,
+                path,
                 position,
                 self.end,
                 marks.flushed_offset,
                 fault,
             )
 
-    def _refuse_or_report(self, path: str, position: int, fault: str, follower: int) -> None:
-        reason = (
-            f"damaged record at byte {position} (offset {self.end}): {fault or 'zeros'}; "
-            f"sound records follow from offset {follower} on"
-        )
-        logger.error("log damaged path=%s position=%d offset=%d", path, position, self.end)
-        if not self._config.log.recover_by_truncating:
-            raise CorruptFile(
-                path,
-                reason,
-                "Restore the file from a copy or a replica; or, to drop this record and all behind "
-                "it, keep a copy of the directory and start with recoverByTruncating=true.",
+    def _judge_missing_log(self) -> None:
+        """A store without log files is a new one, unless something in it knows better."""
+        marks = self._stop.marks
+        known: list[str] = []
+        if marks.flushed_offset > 0 or marks.physical_ms > 0:
+            written = (
+                f"up to offset {marks.flushed_offset}" if marks.flushed_offset > 0 else "before"
             )
-        logger.error("log truncated offset=%d reason=recoverByTruncating", self.end)
+            known.append(f"the checkpoint says that the log was on disk {written}")
+        if count := self._queue_recovery.queue_count:
+            known.append(f"consumequeue holds the files of {count} queues")
+        if known:
+            self._refuse_or_report(
+                self._log.row.directory,
+                f"no log files, though {' and '.join(known)}",
+                "Mount the disk or restore the directory; or, to give up all messages, keep a copy of "
+                "the store and start with recoverByTruncating=true.",
+            )
+
+    def _refuse_or_report(self, path: str, reason: str, advice: str) -> None:
+        logger.error("log damaged path=%s reason=%r", path, reason)
+        if not self._config.log.recover_by_truncating:
+            raise CorruptFile(path, reason, advice)
 
     def _feed(self, scan_start: int) -> None:
         """Let the follower make what queues and index lack."""

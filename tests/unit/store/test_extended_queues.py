@@ -285,6 +285,7 @@ def test_units_without_any_entry_are_removed(extended: Extended) -> None:
     extended.store.close()
     shutil.rmtree(extended.root / "consumequeue")
     shutil.rmtree(extended.root / "commitlog")
+    (extended.root / "checkpoint").unlink()
     extended.reopen()
     assert extended.unit_files() == []
     extended.put(1)

@@ -12,8 +12,9 @@ import pytest
 from cometmq.base.errors import DiskFull
 from cometmq.base.ports import File
 from cometmq.base.system import SystemFiles
+from cometmq.store.checkpoint import decode_marks
 from cometmq.store.commit_log import CommitLog
-from cometmq.store.config import SYNC_FLUSH, FlushConfig
+from cometmq.store.config import ASYNC_FLUSH, SYNC_FLUSH, FlushConfig
 from cometmq.store.flush import LogFlusher
 from cometmq.store.message_store import MessageStore
 from cometmq.store.next_file import NextFile
@@ -223,3 +224,20 @@ class TestWhenQueuesAreSynced:
         assert not self.is_due(store)
         store.put(message(b"x" * 1000))
         assert self.is_due(store)
+
+
+@pytest.mark.parametrize("disk_type", [SYNC_FLUSH, ASYNC_FLUSH])
+def test_the_checkpoint_soon_knows_what_was_acknowledged(
+    lab: Lab, message: Make, disk_type: str
+) -> None:
+    """Too little for the queues to be flushed, but in SYNC_FLUSH each of these sends was answered."""
+    lab.change(flush={"disk_type": disk_type})
+    store = lab.open()
+    for _ in range(3):
+        stored = store.put(message())
+    store._log_flusher.flush()
+    assert not store._queue_flusher.is_due
+    assert store._queue_flusher._round()
+    marks = decode_marks((lab.root / "checkpoint").read_bytes())
+    assert marks.flushed_offset == (stored.end_offset if disk_type == SYNC_FLUSH else 0)
+    assert marks.dispatched_offset == 0
