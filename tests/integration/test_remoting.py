@@ -442,6 +442,24 @@ def test_client_connects_again_after_the_server_came_back(run: Run) -> None:
     run(scenario)
 
 
+def test_whoever_wants_to_know_hears_of_each_opened_connection(run: Run) -> None:
+    async def scenario() -> None:
+        opened: list[str] = []
+        async with running() as one:
+            client = RemotingClient(on_open=opened.append)
+            for count in (1, 2):
+                await client.call(one.address, Command(ECHO, body=b"x"))
+                await client.call(one.address, Command(ECHO, body=b"y"))
+                assert opened == [one.address] * count
+                (connection,) = client.connections
+                connection.close("a test")
+                while client.connections:
+                    await asyncio.sleep(0)
+            await client.close()
+
+    run(scenario)
+
+
 def test_client_that_cannot_connect_says_why(run: Run) -> None:
     async def scenario() -> None:
         client = RemotingClient()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import random
 import sys
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -226,6 +229,71 @@ class Bank:
             return COMMIT if int(body[7:]) % 2 else ROLLBACK
         # One whose half message was never confirmed, but stored all the same, was never carried out.
         return self.decided.get(body, ROLLBACK)
+
+
+def test_kills_cost_no_committed_transaction_as_long_as_the_producer_lives(tmp_path: Path) -> None:
+    """The broker checks so often that it would give up before a producer is heard of again after each start."""
+    settings = {
+        "transactionTimeOut": "300",
+        "transactionCheckInterval": "100",
+        "transactionCheckMax": "6",
+    }
+    servers = ServerProcess(str(tmp_path), settings=settings)
+    committed: set[bytes] = set()
+
+    async def execute(message: Message, argument: Any) -> TransactionState:
+        committed.add(message.body)
+        # Every other outcome is told, and some of those go down with the broker.
+        return COMMIT if int(argument) % 2 else UNKNOWN
+
+    async def check(message: ReceivedMessage) -> TransactionState:
+        return COMMIT if message.body in committed else ROLLBACK
+
+    async def main() -> None:
+        numbers = itertools.count()
+        is_over = False
+
+        async def work(sender: TransactionProducer) -> None:
+            while not is_over:
+                number = next(numbers)
+                with contextlib.suppress(CometError):
+                    await sender.send_transaction(Message(topic=TOPIC, body=b"%d" % number), number)
+                await asyncio.sleep(0.01)
+
+        def committed_more(than: int) -> Callable[[], Awaitable[bool | None]]:
+            async def probe() -> bool | None:
+                return True if len(committed) >= than + 30 else None
+
+            return probe
+
+        await servers.start()
+        try:
+            async with TransactionProducer(
+                GROUP,
+                execute=execute,
+                check=check,
+                name_servers=servers.name_server,
+                config=ProducerConfig(retries=0),
+            ) as sender:
+                workers = [asyncio.create_task(work(sender)) for _ in range(4)]
+                for _ in range(3):
+                    more = committed_more(len(committed))
+                    await eventually(more, "transactions are carried out", 40)
+                    await servers.kill()
+                    await servers.start()
+                await eventually(committed_more(len(committed)), "it goes on", 40)
+                is_over = True
+                await asyncio.gather(*workers)
+
+                async def all_delivered() -> bool | None:
+                    return True if committed <= set(await bodies(servers.name_server)) else None
+
+                await eventually(all_delivered, "every committed transaction is delivered", 40)
+            assert Counter(await bodies(servers.name_server)) == Counter(committed)
+        finally:
+            await servers.stop()
+
+    asyncio.run(main())
 
 
 @pytest.mark.slow

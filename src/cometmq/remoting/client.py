@@ -6,7 +6,7 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from cometmq.base.errors import CallTimedOut, ConnectFailed
 from cometmq.model.address import split_address
@@ -21,6 +21,9 @@ logger = logging.getLogger("cometmq.remoting")
 
 _SHUTDOWN_SECONDS = 1.0
 
+OnOpen = Callable[[str], None]
+"""Hears the address, as it was given, of each connection that was opened."""
+
 
 class RemotingClient:
     """Makes calls to any number of servers. Requests that servers send go to ``dispatcher``."""
@@ -31,11 +34,13 @@ class RemotingClient:
         *,
         config: RemotingClientConfig | None = None,
         tls: TlsConfig | None = None,
+        on_open: OnOpen | None = None,
         on_close: OnClose | None = None,
     ) -> None:
         """Raises ConfigError when the TLS settings cannot be used."""
         self._config = config or RemotingClientConfig()
         self._ssl = tls.client_context() if tls is not None else None
+        self._on_open = on_open
         self._on_close = on_close
         self._endpoint = Endpoint(dispatcher or Dispatcher(), self._config.limits, self._lost)
         self._by_address: dict[str, Connection] = {}
@@ -151,6 +156,8 @@ class RemotingClient:
         if task.cancelled() or task.exception() is not None:
             return
         self._by_address[address] = task.result()
+        if self._on_open is not None:
+            self._on_open(address)
 
     def _lost(self, connection: Connection) -> None:
         for address in [key for key, value in self._by_address.items() if value is connection]:

@@ -25,6 +25,8 @@ class OpenHalf(msgspec.Struct, frozen=True, gc=False):
     immunity_ms: int
     """How long after its birth nobody asks what became of it; -1 leaves it to the settings."""
     check_count: int
+    group: str
+    """Whose producers can tell what became of it."""
     marks_before: int
     """Where the queue of marks ended when this was stored: its own mark comes later."""
 

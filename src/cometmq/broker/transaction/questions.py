@@ -22,15 +22,17 @@ class ProducerQuestions:
         self._broker_name = broker_name
         self._turns = count()
 
-    def ask(self, half: Record) -> bool:
+    def can_ask(self, group: str) -> bool:
+        return any(not one.is_closed for one in self._clients.producers.get(group, ()))
+
+    def ask(self, half: Record) -> None:
         group = half.properties.get(PRODUCER_GROUP, "")
         connections = [
             connection
             for connection in self._clients.producers.get(group, ())
             if not connection.is_closed
         ]
-        if not connections:
-            return False
+        assert connections, group
         unique_key = half.properties.get(UNIQ_KEY)
         header = CheckTransactionStateHeader(
             tran_state_table_offset=half.queue_offset,
@@ -48,4 +50,3 @@ class ProducerQuestions:
                 body=question_body(half),
             )
         )
-        return True

@@ -14,6 +14,7 @@ a mark of what they replace, and what it decides about any of them it decides ab
 from __future__ import annotations
 
 import logging
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -29,7 +30,7 @@ from cometmq.broker.transaction.forms import (
 from cometmq.broker.transaction.open_table import OpenHalf, OpenTable
 from cometmq.broker.transaction.verdict import immunity_ms
 from cometmq.model.names import HALF_OP_TOPIC, HALF_TOPIC
-from cometmq.model.properties import CHECK_IMMUNITY_SECONDS
+from cometmq.model.properties import CHECK_IMMUNITY_SECONDS, PRODUCER_GROUP
 from cometmq.model.record import BadRecord, Record, decode_record
 from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.offsets import OffsetTable
@@ -115,6 +116,7 @@ def open_half(half: Record, identity: int, marks_before: int) -> OpenHalf:
         born_ms=half.born_timestamp,
         immunity_ms=immunity_ms(half.properties.get(CHECK_IMMUNITY_SECONDS)),
         check_count=check_count_of(half),
+        group=sys.intern(half.properties.get(PRODUCER_GROUP, "")),
         marks_before=marks_before,
     )
 

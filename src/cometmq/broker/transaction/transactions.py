@@ -4,7 +4,10 @@
                           │ └──rollback──────────────────> mark
                           └──no word for a while─────────> copy + mark, and a producer of the group is asked (39)
                                └──asked too often, too old─> discarded message + mark
-                                    └──an operator wants it checked anew─> half
+                                    ├──an operator wants it checked anew─> half
+                                    └──commit after all──────────────────> committed message + mark
+
+As long as no producer of the group is connected nobody is asked, nothing is stored and nothing counts.
 
 A transaction is open as long as its newest half message has no mark; the open ones are kept in memory (``open_table``).
 What ends it, or replaces the half message, is stored together with the mark, in one write with nothing in between. So
@@ -18,13 +21,15 @@ not do is to mark a half message that a copy replaces; it may ask twice, and del
 A message that is immune for long holds the positions back, since it is not copied before it is checked.
 
 Parts: ``forms`` (what is stored), ``verdict`` (when to ask), ``recovery`` (what is open after a start), ``questions``
-(who is asked). Owned by the event loop.
+(who is asked), ``late`` (a commit of what was discarded). Owned by the event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import sys
+from collections import Counter
 from collections.abc import Callable
 from enum import Enum
 from typing import Final, Protocol
@@ -44,6 +49,7 @@ from cometmq.broker.transaction.forms import (
     mark_form,
     reopened_form,
 )
+from cometmq.broker.transaction.late import last_form
 from cometmq.broker.transaction.open_table import OPEN_MAX, OpenHalf, OpenTable
 from cometmq.broker.transaction.recovery import (
     Positions,
@@ -56,7 +62,12 @@ from cometmq.broker.transaction.recovery import (
 )
 from cometmq.broker.transaction.verdict import Verdict, immunity_ms, judge
 from cometmq.model.names import HALF_OP_TOPIC, HALF_TOPIC, TRANSACTION_DISCARD_TOPIC
-from cometmq.model.properties import CHECK_IMMUNITY_SECONDS, TEXT_BYTES_MAX, parse_properties
+from cometmq.model.properties import (
+    CHECK_IMMUNITY_SECONDS,
+    PRODUCER_GROUP,
+    TEXT_BYTES_MAX,
+    parse_properties,
+)
 from cometmq.model.record import Record
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.refusal import Refused
@@ -70,6 +81,8 @@ TURN_COUNT_MAX: Final = 32
 """Transactions looked at in one turn of the loop; the rest of a round comes behind other work."""
 STOP_SECONDS_MAX: Final = 5.0
 """How long a stop waits for the disk to note how far it came; without that the next start reads a little more."""
+UNASKED_LOG_SECONDS: Final = 60.0
+"""How often at most the log says that there is nobody to ask."""
 _HOUR_MS: Final = 3_600_000
 
 
@@ -79,8 +92,12 @@ class Decision(Enum):
 
 
 class Questions(Protocol):
-    def ask(self, half: Record) -> bool:
-        """Ask a producer what became of a half message; False when none is there."""
+    def can_ask(self, group: str) -> bool:
+        """Whether a producer of the group is connected."""
+        ...
+
+    def ask(self, half: Record) -> None:
+        """Ask a producer what became of a half message; one must be connected."""
         ...
 
 
@@ -115,6 +132,7 @@ class Transactions:
         self._clock = clock
         self._open = OpenTable()
         self._task: asyncio.Task[None] | None = None
+        self._unasked_logged_at: float | None = None
         self.tally = stats.topic_put(HALF_TOPIC)
         """Whoever puts a half message counts it here; once it is committed it counts for its own topic."""
 
@@ -195,6 +213,7 @@ class Transactions:
                 born_ms=message.born_timestamp,
                 immunity_ms=immunity_ms(pairs.get(CHECK_IMMUNITY_SECONDS)),
                 check_count=0,
+                group=sys.intern(pairs.get(PRODUCER_GROUP, "")),
                 marks_before=self._marks_end,
             )
         )
@@ -253,6 +272,7 @@ class Transactions:
     def end(self, half: Record, decision: Decision) -> Stored | None:
         """Decide a transaction by any of its half messages. None when it was decided before; then nothing happens.
 
+        To discard it was the broker's decision, not the producer's: a commit that comes later counts.
         Returns where the decision is stored: what is durable up to there cannot be decided otherwise.
 
         Raises:
@@ -261,15 +281,34 @@ class Transactions:
         """
         newest = self._open.find(identity_of(half))
         if newest is None:
-            return None
+            return self._commit_late(half) if decision is Decision.COMMIT else None
         mark = mark_form(newest.queue_offset, self._clock.wall_ms())
         is_commit = decision is Decision.COMMIT
         stored = self._commit(newest, mark) if is_commit else self._store.put(mark)
         self._open.close(newest)
         return stored
 
+    def _commit_late(self, half: Record) -> Stored | None:
+        last = last_form(self._store, half)
+        if last is None:
+            return None
+        if last.topic == HALF_TOPIC:
+            # An operator had it checked anew, as a transaction of its own.
+            reopened = self._open.find(identity_of(last))
+            return None if reopened is None else self.end(last, Decision.COMMIT)
+        stored = self._store_commit(last, mark_form(half.queue_offset, self._clock.wall_ms()))
+        log.warning(
+            "discarded transaction committed late queue_offset=%d discarded=%s@%d",
+            identity_of(half),
+            TRANSACTION_DISCARD_TOPIC,
+            last.queue_offset,
+        )
+        return stored
+
     def _commit(self, newest: OpenHalf, mark: NewMessage) -> Stored:
-        half = self._half(newest)
+        return self._store_commit(self._half(newest), mark)
+
+    def _store_commit(self, half: Record | None, mark: NewMessage) -> Stored:
         message = None if half is None else committed_form(half)
         if message is None:
             raise Refused(
@@ -285,17 +324,21 @@ class Transactions:
 
     async def check_round(self) -> None:
         """Look at every open transaction once: ask, discard, or leave it for the next round."""
+        unasked: Counter[str] = Counter()
         for number, half in enumerate(self._open.all(), 1):
             if self._open.is_open(half):
                 try:
-                    self._look_at(half)
+                    if not self._look_at(half):
+                        unasked[half.group] += 1
                 except RecordTooLarge as error:
                     # A limit was lowered since it came. It waits until somebody ends it or raises the limit.
                     log.error("half message not checked half=%s reason=%s", half, error)
             if number % TURN_COUNT_MAX == 0:
                 await asyncio.sleep(0)
+        self._note_unasked(unasked)
 
-    def _look_at(self, half: OpenHalf) -> None:
+    def _look_at(self, half: OpenHalf) -> bool:
+        """False when there is nobody to ask about it."""
         settings = self._live.current.transactions
         verdict = judge(
             half,
@@ -305,7 +348,9 @@ class Transactions:
             kept_ms=self._live.current.store.retention.reserved_hours * _HOUR_MS,
         )
         if verdict is Verdict.WAIT:
-            return
+            return True
+        if verdict is Verdict.CHECK and not self._questions.can_ask(half.group):
+            return False
         record = self._half(half)
         if record is None:
             log.error("half message lost half=%s", half)
@@ -314,15 +359,25 @@ class Transactions:
             self._check(half, record)
         else:
             self._discard(half, record)
+        return True
 
     def _check(self, half: OpenHalf, record: Record) -> None:
         _, copied = self._copy(half, record, half.check_count + 1)
-        if not self._questions.ask(copied):
-            log.info(
-                "nobody to ask about a transaction queue_offset=%d checks=%d",
-                half.identity,
-                half.check_count + 1,
-            )
+        self._questions.ask(copied)
+
+    def _note_unasked(self, unasked: Counter[str]) -> None:
+        """Say for how many transactions nobody can be asked; once a minute, since it may last."""
+        now = self._clock.monotonic()
+        last = self._unasked_logged_at
+        if not unasked or (last is not None and now - last < UNASKED_LOG_SECONDS):
+            return
+        self._unasked_logged_at = now
+        log.warning(
+            "nobody to ask about transactions count=%d groups=%d most=%s; they wait for a producer",
+            unasked.total(),
+            len(unasked),
+            unasked.most_common(3),
+        )
 
     def _copy(self, half: OpenHalf, record: Record, check_count: int) -> tuple[Stored, Record]:
         copy = copy_form(record, half.identity, check_count)

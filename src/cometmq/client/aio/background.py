@@ -4,7 +4,7 @@
 |---|---|---|
 | address service, if it is used | 10 s | 120 s |
 | routes | at once | 30 s |
-| heartbeats | 1 s, and whenever there is news | 30 s, sooner after a failure |
+| heartbeats | 1 s, and whenever there is news | 30 s, sooner after a failure; at once on a new connection |
 """
 
 from __future__ import annotations
@@ -87,6 +87,11 @@ class Background:
         """There may be brokers in it that have not heard of us."""
         if self._heartbeats.has_strangers():
             self._heartbeat_task.soon()
+
+    def connection_opened(self, address: str) -> None:
+        """Whoever is there has not heard of us on this connection."""
+        if self._is_running:
+            self._heartbeats.greet(address)
 
     def connection_lost(self, peer: str) -> None:
         """A broker has forgotten whoever used the connection."""

@@ -46,7 +46,7 @@ class Heartbeats:
         self._is_unit_mode = is_unit_mode
         self._versions: dict[str, int] = {}
         self._greeted: set[str] = set()
-        self._under_way: set[asyncio.Future[bool]] = set()
+        self._under_way: dict[asyncio.Future[bool], str] = {}
         self._retry_seconds = RETRY_SECONDS
 
     async def beat_all(self) -> float | None:
@@ -56,10 +56,7 @@ class Heartbeats:
         if not addresses:
             return None
         body = self._data().encode()
-        beats = [asyncio.ensure_future(self._beat(address, body)) for address in addresses]
-        self._under_way.update(beats)
-        for beat in beats:
-            beat.add_done_callback(self._under_way.discard)
+        beats = [self._begin(address, body) for address in addresses]
         # Whoever cancels this does not take back what is sent; ``unregister`` waits for the answers.
         answered = await asyncio.gather(*map(asyncio.shield, beats))
         if all(answered):
@@ -67,6 +64,15 @@ class Heartbeats:
             return None
         delay, self._retry_seconds = self._retry_seconds, self._retry_seconds * 2
         return delay
+
+    def greet(self, address: str) -> None:
+        """A connection was opened. A broker of ours that does not know us yet gets a heartbeat on it at once.
+
+        A broker that was restarted asks a producer about its transactions as soon as it has heard of it, not before.
+        """
+        is_known = address in self._greeted or address in self._under_way.values()
+        if not is_known and address in self.targets():
+            self._begin(address, self._data().encode())
 
     def targets(self) -> list[str]:
         """Whom to greet: slaves only matter to consumers; nobody when there is nobody to tell of."""
@@ -122,6 +128,12 @@ class Heartbeats:
                 for role in self._roles.consumers.values()
             ],
         )
+
+    def _begin(self, address: str, body: bytes) -> asyncio.Future[bool]:
+        beat = asyncio.ensure_future(self._beat(address, body))
+        self._under_way[beat] = address
+        beat.add_done_callback(self._under_way.pop)
+        return beat
 
     async def _beat(self, address: str, body: bytes) -> bool:
         request = Command(RequestCode.HEART_BEAT, body=body)

@@ -86,7 +86,11 @@ class ClientInstance:
             name_servers=lambda: self._name_servers.addresses,
         ).register(dispatcher)
         self._remoting: Remoting = remoting or RemotingClient(
-            dispatcher, config=config.remoting, tls=config.tls, on_close=self._connection_lost
+            dispatcher,
+            config=config.remoting,
+            tls=config.tls,
+            on_open=self._connection_opened,
+            on_close=self._connection_lost,
         )
         self._routes = Routes(
             self._name_servers,
@@ -292,6 +296,9 @@ class ClientInstance:
         for consumer in list(self._roles.consumers.values()):
             if topic in consumer.topics():
                 consumer.rebalance_soon()
+
+    def _connection_opened(self, address: str) -> None:
+        self._background.connection_opened(address)
 
     def _connection_lost(self, connection: Connection) -> None:
         self._background.connection_lost(connection.peer)

@@ -5,7 +5,14 @@ from cometmq.broker.transaction.open_table import OpenHalf, OpenTable
 
 def half(queue_offset: int, identity: int | None = None) -> OpenHalf:
     return OpenHalf(
-        queue_offset if identity is None else identity, queue_offset, 0, 0, -1, 0, queue_offset
+        queue_offset if identity is None else identity,
+        queue_offset,
+        0,
+        0,
+        -1,
+        0,
+        "PG",
+        queue_offset,
     )
 
 

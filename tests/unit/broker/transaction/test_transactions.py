@@ -115,7 +115,7 @@ def test_asked_too_often(rig: Any) -> None:
     assert counts == [1, 2, 3]
     assert rig.discarded == [b"a"]
     assert rig.transactions.open_count == 0
-    assert rig.commit(place) is None
+    assert rig.roll_back(place) is None
     assert rig.delivered == []
     assert "TRANS_CHECK_MAX_TIME_TOPIC" in rig.topics.made
 
@@ -175,12 +175,94 @@ def test_the_count_of_checks_survives(rig: Any) -> None:
     assert asked.properties["TRANSACTION_CHECK_TIMES"] == "2"
 
 
-def test_nobody_there_to_be_asked_counts_as_asked(rig: Any) -> None:
+def test_a_check_that_nobody_could_be_asked_leaves_no_trace(rig: Any) -> None:
     rig.producers.are_there = False
     rig.half(b"a")
-    for _ in range(4):
+    log_end = rig.store.max_physical
+    for _ in range(20):
         assert rig.round() == []
+    assert (rig.discarded, rig.marks, len(rig.halves)) == ([], [], 1)
+    assert rig.store.max_physical == log_end
+    rig.producers.are_there = True
+    (asked,) = rig.round()
+    assert asked.properties["TRANSACTION_CHECK_TIMES"] == "1"
+    assert rig.commit(asked) is not None
+    assert rig.delivered == [b"a"]
+
+
+def test_that_there_is_nobody_to_ask_is_said_once_a_minute(
+    rig: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig.producers.are_there = False
+    for number in range(50):
+        rig.half(b"%d" % number)
+    with caplog.at_level("INFO"):
+        for _ in range(60):
+            rig.round(2)
+    said = [one.getMessage() for one in caplog.records if "nobody to ask" in one.getMessage()]
+    assert len(said) == 2, "in two minutes"
+    assert "count=50" in said[0]
+
+
+@pytest.mark.parametrize("restart", ["none", "crash", "stop"])
+def test_a_commit_wins_although_the_broker_has_discarded_the_message(
+    rig: Any, restart: str
+) -> None:
+    def start_again() -> None:
+        if restart == "crash":
+            rig.crash()
+        elif restart == "stop":
+            rig.close()
+            rig.open()
+
+    place, other = rig.half(b"a"), rig.half(b"b")
+    copies = rig.round()
+    for _ in range(4):
+        rig.round()
+    assert sorted(rig.discarded) == [b"a", b"b"]
+    start_again()
+    assert rig.commit(place) is not None
+    assert rig.delivered == [b"a"]
+    start_again()
+    # Once, whichever of its half messages names it.
+    for again in (place, *(copy for copy in copies if copy.body == b"a")):
+        assert rig.commit(again) is None
+    assert rig.delivered == [b"a"]
+    assert rig.transactions.open_count == 0
+    assert rig.round() == []
+    assert rig.roll_back(other) is None
+    assert rig.delivered == [b"a"]
+
+
+def test_a_late_commit_ends_what_is_checked_anew(rig: Any) -> None:
+    place = rig.half(b"a")
+    for _ in range(4):
+        rig.round()
+    (discarded,) = rig.records("TRANS_CHECK_MAX_TIME_TOPIC", 0)
+    rig.transactions.check_anew(discarded.physical_offset)
+    assert rig.commit(place) is not None
+    assert (rig.delivered, rig.transactions.open_count) == ([b"a"], 0)
+    assert rig.commit(place) is None
+
+
+def test_what_was_rolled_back_after_it_was_checked_anew_stays_so(rig: Any) -> None:
+    place = rig.half(b"a")
+    for _ in range(4):
+        rig.round()
+    (discarded,) = rig.records("TRANS_CHECK_MAX_TIME_TOPIC", 0)
+    rig.roll_back(rig.transactions.check_anew(discarded.physical_offset))
+    assert rig.commit(place) is None
+    assert rig.delivered == []
+
+
+def test_too_late_without_an_index(make_rig: MakeRig) -> None:
+    rig = make_rig(messageIndexEnable="false")
+    place = rig.half(b"a")
+    for _ in range(4):
+        rig.round()
     assert rig.discarded == [b"a"]
+    assert rig.commit(place) is None
+    assert rig.delivered == []
 
 
 def test_too_old_for_the_log(make_rig: MakeRig) -> None:

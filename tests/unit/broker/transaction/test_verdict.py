@@ -9,7 +9,7 @@ HOUR = 3_600_000
 
 
 def half(*, immunity: int = -1, checks: int = 0) -> OpenHalf:
-    return OpenHalf(0, 0, 0, 1_000_000, immunity, checks, 0)
+    return OpenHalf(0, 0, 0, 1_000_000, immunity, checks, "PG", 0)
 
 
 @pytest.mark.parametrize(

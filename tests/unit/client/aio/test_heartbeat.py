@@ -138,3 +138,42 @@ def test_a_lost_connection_makes_a_stranger(setting: Setting, make_producer: Any
     assert not setting.heartbeats.has_strangers()
     setting.heartbeats.lost("m:1")
     assert setting.heartbeats.has_strangers()
+
+
+def test_a_broker_that_does_not_know_us_is_greeted_on_a_new_connection(
+    setting: Setting, make_producer: Any
+) -> None:
+    async def main() -> None:
+        setting.heartbeats.greet("m:1")
+        await asyncio.sleep(0)
+        assert setting.targets() == [], "there is nobody to tell of"
+        setting.roles.add_producer(make_producer("p"))
+        for address in ("m:1", "m:1", "s:1", "name-server:1"):
+            setting.heartbeats.greet(address)
+        await asyncio.sleep(0)
+        assert setting.targets() == ["m:1"]
+        while setting.heartbeats.version("a") == 0:
+            await asyncio.sleep(0)
+        setting.heartbeats.greet("m:1")
+        await asyncio.sleep(0)
+        assert setting.targets() == ["m:1"], "it knows us"
+        setting.heartbeats.lost("m:1")
+        setting.heartbeats.greet("m:1")
+        await asyncio.sleep(0)
+        assert setting.targets() == ["m:1", "m:1"]
+
+    asyncio.run(main())
+
+
+def test_a_greeting_on_its_way_is_not_doubled_by_the_connection_it_opens(
+    setting: Setting, make_producer: Any
+) -> None:
+    setting.roles.add_producer(make_producer("p"))
+
+    def answer(request: Command) -> Command:
+        setting.heartbeats.greet("m:1")
+        return _answer(request)
+
+    setting.remoting.servers["m:1"] = answer
+    asyncio.run(setting.heartbeats.beat_all())
+    assert setting.targets() == ["m:1", "m:2"]
