@@ -43,6 +43,11 @@ class FrameDecoder:
         """Bytes of a frame that has not ended yet."""
         return len(self._pending)
 
+    def clear(self) -> None:
+        """Let go of a frame that will not end."""
+        self._pending = bytearray()
+        self._wanted_bytes = _PREFIX_BYTES
+
     def feed(self, data: bytes) -> Iterator[Command]:
         """The commands completed by ``data``, in order. Consume the iterator before feeding again.
 

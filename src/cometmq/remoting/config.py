@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import sys
 from dataclasses import dataclass
 
 from cometmq.base.errors import ConfigError
@@ -18,6 +20,9 @@ class ConnectionLimits:
     """The bounds of one connection, whichever side opened it."""
 
     frame_bytes_max: int = FRAME_BYTES_MAX
+    frame_seconds_max: float = math.inf
+    received_bytes_max: int = sys.maxsize
+    """Of all connections of an endpoint together."""
     idle_seconds_max: float = 120.0
     outgoing_high_bytes: int = 1 * _MIB
     outgoing_low_bytes: int = 256 * _KIB
@@ -79,6 +84,19 @@ class RemotingServerConfig:
         low=1024,
         high=0x7FFFFFFF,
     )
+    frame_seconds_max: int = setting(
+        "serverFrameTimeoutSeconds",
+        "Seconds from the first to the last byte of a frame; a peer that takes longer is cut off.",
+        default=60,
+        low=1,
+    )
+    received_bytes_max: int = setting(
+        "serverReceivedBytesMax",
+        "Bytes received and not yet handled, over all connections of a port. Above it those are cut off whose frame"
+        " has been incomplete longest.",
+        default=256 * _MIB,
+        low=32 * _MIB,
+    )
     connections_max: int = setting(
         "serverConnectionsMax",
         "Open connections above which new ones are refused.",
@@ -129,6 +147,8 @@ class RemotingServerConfig:
         high, low = self._water_marks()
         return ConnectionLimits(
             frame_bytes_max=self.frame_bytes_max,
+            frame_seconds_max=self.frame_seconds_max,
+            received_bytes_max=max(self.received_bytes_max, 2 * self.frame_bytes_max),
             idle_seconds_max=self.idle_seconds_max,
             outgoing_high_bytes=high,
             outgoing_low_bytes=low,

@@ -82,11 +82,13 @@ class Connection(asyncio.Protocol):
         "close_reason",
         "closed_at",
         "congested_at",
+        "frame_began",
         "handlers_running",
         "is_accepted",
         "last_active",
         "peer",
         "peer_host",
+        "unhandled_bytes",
     )
 
     def __init__(self, endpoint: Endpoint, *, is_accepted: bool) -> None:
@@ -103,6 +105,10 @@ class Connection(asyncio.Protocol):
         self.closed_at: float | None = None
         self.close_reason = ""
         self.handlers_running = 0
+        self.frame_began: float | None = None
+        """Since when the peer has been sending the frame that is not complete yet."""
+        self.unhandled_bytes = 0
+        """Received, and neither handled nor dropped yet."""
         self._endpoint = endpoint
         self._dispatch = endpoint.dispatcher.dispatch
         self._loop = loop
@@ -132,6 +138,11 @@ class Connection(asyncio.Protocol):
     def is_congested(self) -> bool:
         """The peer does not take what was sent: more than the high mark is waiting."""
         return self.congested_at is not None
+
+    @property
+    def is_held(self) -> bool:
+        """The peer is not read from at present, or no more."""
+        return self._held != 0
 
     @property
     def in_flight(self) -> int:
@@ -274,9 +285,9 @@ class Connection(asyncio.Protocol):
         if not self._held and not self._is_handling:
             self.handle_commands()
 
-    def run_handler(self, work: Coroutine[Any, Any, None]) -> None:
-        """Work on a request in the background."""
-        self._endpoint.run_handler(self, work)
+    def run_handler(self, work: Coroutine[Any, Any, None], body_bytes: int = 0) -> None:
+        """Work on a request in the background, which keeps a body of so many bytes until it is done."""
+        self._endpoint.run_handler(self, work, body_bytes)
 
     def __repr__(self) -> str:
         state = f"closed ({self.close_reason})" if self.is_closed else "open"
@@ -320,13 +331,14 @@ class Connection(asyncio.Protocol):
         self.last_active = self._time()
         if self._held & HELD_CLOSED:
             return
+        self.unhandled_bytes += len(data)
         if self._held:
             # A transport may deliver once more after it was told to pause.
-            if not self.is_closed:
-                self._late.append(data)
-            return
-        self._decode(data)
-        self._endpoint.handle_soon(self)
+            self._late.append(data)
+        else:
+            self._decode(data)
+            self._endpoint.handle_soon(self)
+        self._endpoint.received(len(data))
 
     def pause_writing(self) -> None:
         self.congested_at = self._time()
@@ -388,17 +400,30 @@ class Connection(asyncio.Protocol):
                     break
         finally:
             self._is_handling = False
-        if self._is_paused and not self._held:
+        if self._held:
+            return
+        left_bytes = self._decoder.pending_bytes
+        self._endpoint.unhandled_bytes -= self.unhandled_bytes - left_bytes
+        self.unhandled_bytes = left_bytes
+        if self._is_paused:
             self._is_paused = False
+            if self.frame_began is not None:
+                # The time in which nobody read is not the peer's.
+                self.frame_began = self._time()
             if not self._transport.is_closing():
                 self._transport.resume_reading()
 
     def _decode(self, data: bytes) -> None:
+        before = len(self._commands)
         try:
             self._commands.extend(self._decoder.feed(data))
         except RemoteProtocolError as error:
             # What came before the fault is good, and is handled first.
             self._broken = error
+        if not self._decoder.pending_bytes:
+            self.frame_began = None
+        elif self.frame_began is None or len(self._commands) > before:
+            self.frame_began = self.last_active
 
     def _close_broken(self, error: RemoteProtocolError) -> None:
         # Cut short, because it may quote what the peer sent.
@@ -439,7 +464,10 @@ class Connection(asyncio.Protocol):
         self.close_reason = reason
         self._commands.clear()
         self._late.clear()
+        self._decoder.clear()
         self._out.clear()
+        self._endpoint.unhandled_bytes -= self.unhandled_bytes
+        self.unhandled_bytes = 0
         self._pending.fail_all(f"connection to {self.peer} was lost: {reason}")
         if self._drained is not None:
             self._drained.set_result(None)

@@ -92,7 +92,7 @@ class Dispatcher:
             self.answer_error(connection, command, error)
             return
         pending = cast("Awaitable[Command | None]", result)
-        connection.run_handler(self._finish(connection, command, pending))
+        connection.run_handler(self._finish(connection, command, pending), len(command.body))
 
     async def _finish(
         self, connection: Connection, command: Command, pending: Awaitable[Command | None]

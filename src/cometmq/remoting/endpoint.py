@@ -36,6 +36,10 @@ class Endpoint:
         self.limits = limits
         self.connections: set[Connection] = set()
         self.handlers: set[asyncio.Task[None]] = set()
+        self.handlers_bytes = 0
+        """Bodies of the requests that are worked on in the background."""
+        self.unhandled_bytes = 0
+        """Received by all connections, and neither handled nor dropped yet."""
         self.is_stopping = False
         self._arrived: list[Connection] = []
         self._busy_poll = BusyPoll(limits.busy_poll_micros, self._use_spare_time)
@@ -60,6 +64,36 @@ class Endpoint:
             except Exception:
                 logger.exception("close hook failed peer=%s", connection.peer)
 
+    def received(self, size_bytes: int) -> None:
+        """A connection has read so many bytes."""
+        self.unhandled_bytes += size_bytes
+        if self.unhandled_bytes > self.limits.received_bytes_max:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Too much waits to be handled. What is complete is handled; then those have to go whose frame is not.
+
+        The one that has been incomplete longest goes first: a peer that means well is done in a moment.
+        """
+        self.handle_arrived()
+        bytes_max = self.limits.received_bytes_max
+        if self.unhandled_bytes <= bytes_max:
+            return
+        waiting = [connection for connection in self.connections if connection.unhandled_bytes]
+        waiting.sort(key=lambda one: one.frame_began or one.last_active)
+        for connection in waiting:
+            # Some more than needed, so that this search is not to be made again with the next byte.
+            if self.unhandled_bytes <= bytes_max * 3 // 4:
+                break
+            logger.warning(
+                "connection cut off peer=%s unhandled_bytes=%d reason=more than serverReceivedBytesMax (%d)"
+                " wait to be complete",
+                connection.peer,
+                connection.unhandled_bytes,
+                bytes_max,
+            )
+            connection.abort("too many bytes of all peers wait to be complete")
+
     def handle_soon(self, connection: Connection) -> None:
         """Handle what the connection has received, together with what others receive in this turn of the loop."""
         if not self._arrived:
@@ -80,16 +114,27 @@ class Endpoint:
         if not self._arrived:
             self.dispatcher.in_spare_time()
 
-    def run_handler(self, connection: Connection, work: Coroutine[Any, Any, None]) -> None:
-        """Work on a request in the background; a connection with too many of them is not read meanwhile."""
+    def run_handler(
+        self, connection: Connection, work: Coroutine[Any, Any, None], body_bytes: int
+    ) -> None:
+        """Work on a request in the background; a connection with too many of them is not read meanwhile.
+
+        Nor is one that adds a request when the bodies of all are too much already.
+        """
+        limits = self.limits
         task = asyncio.get_running_loop().create_task(work)
         self.handlers.add(task)
+        self.handlers_bytes += body_bytes
         connection.handlers_running += 1
-        if connection.handlers_running >= self.limits.handlers_max:
+        if (
+            connection.handlers_running >= limits.handlers_max
+            or self.handlers_bytes > limits.received_bytes_max
+        ):
             connection.hold(HELD_HANDLERS)
 
         def finished(task: asyncio.Task[None]) -> None:
             self.handlers.discard(task)
+            self.handlers_bytes -= body_bytes
             connection.handlers_running -= 1
             connection.release(HELD_HANDLERS)
 
@@ -148,6 +193,19 @@ class Endpoint:
                 now - connection.congested_at,
             )
             connection.abort("the peer does not read")
+        elif (
+            connection.frame_began is not None
+            and not connection.is_held
+            and now - connection.frame_began > limits.frame_seconds_max
+        ):
+            logger.warning(
+                "slow writer cut off peer=%s unhandled_bytes=%d reason=a frame took longer than"
+                " serverFrameTimeoutSeconds (%d)",
+                connection.peer,
+                connection.unhandled_bytes,
+                limits.frame_seconds_max,
+            )
+            connection.abort(f"a frame was not complete after {limits.frame_seconds_max:g} s")
         elif now - connection.last_active > limits.idle_seconds_max:
             logger.info("idle connection closed peer=%s", connection.peer)
             connection.close(f"idle for {limits.idle_seconds_max:g} s")
@@ -155,7 +213,10 @@ class Endpoint:
     def _schedule_sweep(self) -> None:
         limits = self.limits
         # A fraction of the shortest limit: nothing outlives its limit by more than a tenth, or five seconds.
-        step = min(limits.idle_seconds_max, limits.slow_reader_seconds_max, 50.0) / 10
+        shortest = min(
+            limits.idle_seconds_max, limits.slow_reader_seconds_max, limits.frame_seconds_max, 50.0
+        )
+        step = shortest / 10
         self._sweep_timer = asyncio.get_running_loop().call_later(step, self._sweep_and_go_on)
 
     def _sweep_and_go_on(self) -> None:
