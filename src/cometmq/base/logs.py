@@ -1,6 +1,7 @@
 """Where a server's log lines go: standard error for systemd and containers, or a file that rotates.
 
 One line per event: ``2026-11-16T09:30:00.123Z INFO cometmq.namesrv broker registered name=broker-a``.
+Lines of one cause come at a rate (``log_rates``); what is left out is counted.
 Called once by a server's ``__main__``; libraries and tests never configure logging.
 """
 
@@ -8,14 +9,21 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import time
+from time import monotonic
 from typing import Final
 
 from cometmq.base.errors import ConfigError
+from cometmq.base.log_rates import LineRates, peer_of
 
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 FILE_BYTES_MAX: Final = 64 * 1024 * 1024
 FILE_COUNT: Final = 10
+TELL_SECONDS: Final = 60.0
+"""How often it is told how many lines were left out."""
+
+_LEFT_OUT: Final = "log lines left out count=%d peers=%s cause=%r"
 
 
 def configure(
@@ -37,12 +45,51 @@ def configure(
     to_stderr = logging.StreamHandler(sys.stderr)
     handler = _file_handler(file, file_bytes_max, file_count) if file else to_stderr
     handler.setFormatter(LineFormatter())
+    handler.addFilter(RateFilter())
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
         old.close()
     root.addHandler(handler)
     root.setLevel(level.upper())
+
+
+def tell_left_out() -> None:
+    """Write now how many lines were left out since that was told last."""
+    for handler in logging.getLogger().handlers:
+        for rates in handler.filters:
+            if isinstance(rates, RateFilter):
+                rates.tell()
+
+
+class RateFilter(logging.Filter):
+    """Lets lines pass at the rate of their cause and peer. Debug lines pass all: somebody asked for them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rates = LineRates()
+        self._lock = threading.Lock()
+        self._told_at = monotonic()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno <= logging.DEBUG or record.msg is _LEFT_OUT:
+            return True
+        now = monotonic()
+        cause = str(record.msg)
+        with self._lock:
+            is_admitted = self._rates.admit(cause, peer_of(cause, record.args), now)
+        if now - self._told_at > TELL_SECONDS:
+            self.tell()
+        return is_admitted
+
+    def tell(self) -> None:
+        with self._lock:
+            self._told_at = monotonic()
+            told = self._rates.take_left_out()
+        for cause, count, peers in told:
+            logging.getLogger("cometmq.logs").warning(
+                _LEFT_OUT, count, ",".join(peers) or "none", cause
+            )
 
 
 class LineFormatter(logging.Formatter):
@@ -56,8 +103,20 @@ class LineFormatter(logging.Formatter):
         return f"{seconds}.{int(record.msecs):03d}Z"
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        # Messages carry names that peers chose; a line break in one must not forge a log line.
-        return super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
+        # Messages carry names that peers chose; one must neither forge a log line nor steer a terminal.
+        return _escaped(super().formatMessage(record))
+
+    def formatException(self, ei: logging._SysExcInfoType) -> str:
+        # Indented, so that no line of what an error says can be taken for an event.
+        return "\n".join("  " + _escaped(line) for line in super().formatException(ei).split("\n"))
+
+
+def _escaped(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text
+    )
 
 
 def _file_handler(file: str, bytes_max: int, count: int) -> logging.Handler:

@@ -8,6 +8,8 @@ import signal
 from collections.abc import Coroutine
 from typing import Any, Final
 
+from cometmq.base import logs
+
 # Requests leave no cycles behind, so the collector rarely finds anything: let it look less often (default 700).
 _COLLECT_AFTER: Final = 50_000
 
@@ -17,9 +19,24 @@ def run(serving: Coroutine[Any, Any, None]) -> None:
     try:
         import uvloop
     except ImportError:
-        asyncio.run(serving)
+        asyncio.run(_serve(serving))
     else:
-        uvloop.run(serving)
+        uvloop.run(_serve(serving))
+
+
+async def _serve(serving: Coroutine[Any, Any, None]) -> None:
+    telling = asyncio.create_task(_tell_left_out())
+    try:
+        await serving
+    finally:
+        telling.cancel()
+        logs.tell_left_out()
+
+
+async def _tell_left_out() -> None:
+    while True:
+        await asyncio.sleep(logs.TELL_SECONDS)
+        logs.tell_left_out()
 
 
 def settle() -> None:

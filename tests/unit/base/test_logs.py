@@ -62,3 +62,81 @@ def test_what_cannot_be_used_is_named(tmp_path: Path) -> None:
         logs.configure("LOUD")
     with pytest.raises(ConfigError, match="cannot be written"):
         logs.configure(file=str(tmp_path / "missing" / "a.log"))
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("red\x1b[31m", "red\\x1b[31m"),
+        ("a\tb\rc\x00d\x7f", "a\\tb\\rc\\x00d\\x7f"),
+        ("next\x85line \u2028 and \u2029", "next\\x85line \\u2028 and \\u2029"),
+        ("right\u202eto left", "right\\u202eto left"),
+        ("half \ud83d", "half \\ud83d"),
+        ("größe 数据 😀", "größe 数据 😀"),
+    ],
+)
+def test_characters_that_steer_a_terminal_are_escaped(
+    tmp_path: Path, text: str, written: str
+) -> None:
+    file = tmp_path / "broker.log"
+    logs.configure(file=str(file))
+    logging.getLogger("cometmq.test").info("event name=%s", text)
+    assert file.read_bytes().decode().endswith(f" INFO cometmq.test event name={written}\n")
+
+
+def test_no_line_of_a_traceback_can_be_taken_for_an_event(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    logs.configure()
+    try:
+        raise ValueError("bad\n2026-01-01T00:00:00.000Z INFO cometmq.broker forged\x1b[2J")
+    except ValueError:
+        logging.getLogger("cometmq.test").exception("event")
+    first, *others = capsys.readouterr().err.splitlines()
+    assert first.endswith("ERROR cometmq.test event")
+    assert others
+    assert all(line.startswith("  ") for line in others)
+    assert others[-1].endswith("forged\\x1b[2J")
+
+
+def test_what_one_peer_causes_is_written_at_a_rate_and_then_counted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    logs.configure()
+    logger = logging.getLogger("cometmq.test")
+    for port in range(5000):
+        logger.warning("connection closed peer=%s reason=%s", f"10.0.0.7:{port}", "bad frame")
+    logger.warning("connection closed peer=%s reason=%s", "10.0.0.8:1", "bad frame")
+    logger.warning("other cause peer=%s", "10.0.0.7:1")
+    logs.tell_left_out()
+    written = capsys.readouterr().err
+    assert written.count("peer=10.0.0.7:") <= 40
+    assert "peer=10.0.0.8:1" in written
+    assert "other cause" in written
+    (told,) = [line for line in written.splitlines() if "log lines left out" in line]
+    kept = written.count("connection closed peer=10.0.0.7:")
+    assert f"count={5000 - kept} peers=10.0.0.7 " in told
+    assert "cause='connection closed peer=%s reason=%s'" in told
+    logs.tell_left_out()
+    assert capsys.readouterr().err == ""
+
+
+def test_what_was_left_out_is_told_with_the_next_line_of_any_cause(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(logs, "monotonic", lambda: now)
+    logs.configure()
+    logger = logging.getLogger("cometmq.test")
+    for _ in range(100):
+        logger.warning("refused by=%s", "10.0.0.7:1")
+    now += logs.TELL_SECONDS + 1
+    logger.info("all is well")
+    assert "log lines left out count=80 peers=10.0.0.7 " in capsys.readouterr().err
+
+
+def test_debug_lines_are_written_all(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure("DEBUG")
+    for number in range(500):
+        logging.getLogger("cometmq.test").debug("reply dropped number=%d", number)
+    assert capsys.readouterr().err.count("reply dropped") == 500

@@ -1,0 +1,103 @@
+"""How many log lines one cause, and one peer by it, may write: some at once, then one from time to time.
+
+Lines with the same text before their values are put in have the same cause. Whoever can reach a server can make it
+write lines; without a rate one peer fills the disk, or hides in its noise what others should read. What is left out is
+counted. Pure decisions; ``logs`` asks them.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any, Final
+
+PEER_BURST: Final = 20
+PEER_SECONDS: Final = 30.0
+"""A host may cause so many lines of a cause at once, and one more each time so much has passed."""
+CAUSE_BURST: Final = 200
+CAUSE_SECONDS: Final = 5.0
+"""The same for all hosts together."""
+KEYS_MAX: Final = 4096
+PEERS_NAMED_MAX: Final = 5
+
+_FIELD = re.compile(r"%%|(\b(?:peer|by)=)?%[-#0 +]*[\d.]*[a-zA-Z]")
+
+
+class _Bucket:
+    __slots__ = ("at", "tokens")
+
+    def __init__(self, tokens: float, at: float) -> None:
+        self.tokens = tokens
+        self.at = at
+
+    def has_token(self, burst: int, seconds: float, now: float) -> bool:
+        self.tokens = min(burst, self.tokens + (now - self.at) / seconds)
+        self.at = now
+        return self.tokens >= 1
+
+
+class LineRates:
+    """Remembers who wrote how much. Not for several threads at once."""
+
+    def __init__(self) -> None:
+        self._by_peer: dict[tuple[str, str], _Bucket] = {}
+        self._by_cause: dict[str, _Bucket] = {}
+        self._left_out: dict[str, tuple[int, set[str]]] = {}
+
+    def admit(self, cause: str, peer: str, now: float) -> bool:
+        """Whether a line may be written. ``peer`` is the host that caused it, or "" when none did."""
+        of_cause = self._by_cause.get(cause)
+        if of_cause is None:
+            _make_room(self._by_cause)
+            of_cause = self._by_cause[cause] = _Bucket(CAUSE_BURST, now)
+        is_admitted = of_cause.has_token(CAUSE_BURST, CAUSE_SECONDS, now)
+        if is_admitted and peer:
+            of_peer = self._by_peer.get((cause, peer))
+            if of_peer is None:
+                _make_room(self._by_peer)
+                of_peer = self._by_peer[cause, peer] = _Bucket(PEER_BURST, now)
+            is_admitted = of_peer.has_token(PEER_BURST, PEER_SECONDS, now)
+            if is_admitted:
+                of_peer.tokens -= 1
+        if is_admitted:
+            of_cause.tokens -= 1
+        else:
+            self._count(cause, peer)
+        return is_admitted
+
+    def take_left_out(self) -> list[tuple[str, int, list[str]]]:
+        """Cause, count and some of the hosts of what was left out since the last call."""
+        told = [(cause, count, sorted(peers)) for cause, (count, peers) in self._left_out.items()]
+        self._left_out.clear()
+        return told
+
+    def _count(self, cause: str, peer: str) -> None:
+        count, peers = self._left_out.get(cause, (0, set()))
+        if peer and len(peers) < PEERS_NAMED_MAX:
+            peers.add(peer)
+        self._left_out[cause] = (count + 1, peers)
+
+    def __len__(self) -> int:
+        return len(self._by_peer) + len(self._by_cause)
+
+
+def peer_of(template: str, values: Any) -> str:
+    """The host of the value after ``peer=`` or ``by=``; "" when the line has none."""
+    index = _peer_index(template)
+    if index is None or not isinstance(values, tuple) or index >= len(values):
+        return ""
+    return str(values[index]).rpartition(":")[0]
+
+
+@lru_cache(maxsize=1024)
+def _peer_index(template: str) -> int | None:
+    fields = [match for match in _FIELD.finditer(template) if match.group() != "%%"]
+    return next((index for index, match in enumerate(fields) if match.group(1)), None)
+
+
+def _make_room(buckets: dict[Any, _Bucket]) -> None:
+    """Forget who has been quiet longest; they come back with a whole burst, which is little."""
+    if len(buckets) >= KEYS_MAX:
+        by_age = sorted(buckets, key=lambda key: buckets[key].at)
+        for key in by_age[: KEYS_MAX // 4]:
+            del buckets[key]
