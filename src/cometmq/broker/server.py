@@ -57,6 +57,7 @@ from cometmq.broker.transaction.transactions import Transactions
 from cometmq.model.address import pack_host, split_address, split_addresses
 from cometmq.model.bloom import bloom_filter
 from cometmq.model.topic import TopicConfig
+from cometmq.protocol.codes import RequestCode
 from cometmq.remoting.client import RemotingClient
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
@@ -73,6 +74,28 @@ log = logging.getLogger("cometmq.broker")
 DRAIN_SECONDS_MAX: Final = 6.0
 """How long a stop waits for sends whose reply waits for the disk: a little longer than ``syncFlushTimeout``."""
 DRAIN_STEP_SECONDS: Final = 0.005
+
+EVERYDAY: Final = frozenset(
+    {
+        RequestCode.SEND_MESSAGE,
+        RequestCode.SEND_MESSAGE_V2,
+        RequestCode.SEND_BATCH_MESSAGE,
+        RequestCode.PULL_MESSAGE,
+        RequestCode.LITE_PULL_MESSAGE,
+        RequestCode.BULK_PULL,
+        RequestCode.ACK_MESSAGE,
+        RequestCode.BATCH_ACK_MESSAGE,
+        RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
+        RequestCode.CONSUMER_SEND_MSG_BACK,
+        RequestCode.QUERY_CONSUMER_OFFSET,
+        RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+        RequestCode.QUERY_MESSAGE,
+        RequestCode.VIEW_MESSAGE_BY_ID,
+        RequestCode.CHECK_CLIENT_CONFIG,
+        RequestCode.RECALL_MESSAGE,
+    }
+)
+"""Requests of clients at work: that one is refused is their matter, and no line in the broker's log."""
 
 
 class Broker:
@@ -423,6 +446,7 @@ class Broker:
         )
         for dispatcher in (self.dispatcher, self.vip_dispatcher):
             dispatcher.guards.append(self.flow.guard)
+            dispatcher.everyday = EVERYDAY
             for processor in (
                 sends,
                 sink_lanes,

@@ -29,6 +29,8 @@ from cometmq.remoting.tls import TlsConfig, load_tls_config
 _log = logging.getLogger("cometmq.namesrv")
 
 _NOTICES_MAX = 256
+# Asked by clients at work, and refused when a topic or a key is not known yet.
+_EVERYDAY = frozenset({RequestCode.GET_ROUTEINFO_BY_TOPIC, RequestCode.GET_KV_CONFIG})
 
 
 class NameServer:
@@ -44,6 +46,7 @@ class NameServer:
         self.kv = KVConfig(config.kv_path, files)
         self.membership = Membership(self.table, self.config, clock, self._notify)
         self.dispatcher = Dispatcher()
+        self.dispatcher.everyday = _EVERYDAY
         BrokerProcessor(self.table, self.membership, self.kv, self.config, clock).register(
             self.dispatcher
         )

@@ -6,7 +6,8 @@ from cometmq.base.errors import CometError
 
 
 class Refused(CometError):
-    """The request is answered with this code and remark. Normal life, not a fault of ours: nothing is logged."""
+    """The request is answered with this code and remark. Not a fault of ours; ``Dispatcher.everyday``
+    tells which refusals are not even worth a line in the log."""
 
     def __init__(self, code: int, remark: str, ext: dict[str, str] | None = None) -> None:
         super().__init__(code, remark)

@@ -6,14 +6,14 @@ Comes after ``connection`` on a message's way; the handlers are the processors o
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Container, Iterable
 from typing import Final, cast
 
 from cometmq.base.errors import LocalProtocolError, ProtocolError
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import FLAG_ONEWAY, Command
 from cometmq.protocol.refusal import Refused
-from cometmq.remoting.connection import Connection
+from cometmq.remoting.connection import REASON_CHARS_MAX, Connection
 
 logger = logging.getLogger("cometmq.remoting")
 
@@ -34,6 +34,9 @@ class Dispatcher:
     def __init__(self) -> None:
         self._handlers: dict[int, Handler] = {}
         self.guards: list[Guard] = []
+        self.everyday: Container[int] = frozenset()
+        """Codes of requests that are refused in a day's work: a topic not found, an offset not known. Of all others a
+        refusal is logged."""
         self.in_spare_time: Callable[[], None] = _nothing
         """Called when everything is answered and nothing new has come; what it does keeps the next request waiting."""
         self._joining: frozenset[int] = frozenset()
@@ -105,7 +108,7 @@ class Dispatcher:
             self.answer_error(connection, command, error)
 
     def _unknown(self, connection: Connection, command: Command) -> Command:
-        logger.debug("unknown request peer=%s code=%d", connection.peer, command.code)
+        logger.warning("unknown request peer=%s code=%d", connection.peer, command.code)
         # The blank in front is RocketMQ's; clients show the text as it is.
         return command.reply(
             ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
@@ -126,20 +129,26 @@ class Dispatcher:
 
     def _error_reply(self, connection: Connection, command: Command, error: Exception) -> Command:
         if isinstance(error, Refused):
+            self._log_refusal(connection, command, error.remark)
             return command.reply(error.code, error.remark, ext=error.ext)
         if isinstance(error, ProtocolError):
-            logger.debug(
-                "request refused peer=%s code=%d reason=%.300s",
-                connection.peer,
-                command.code,
-                error,
-            )
+            self._log_refusal(connection, command, str(error))
             return command.reply(ResponseCode.SYSTEM_ERROR, str(error)[:REMARK_CHARS_MAX])
         logger.error(
             "handler failed peer=%s code=%d", connection.peer, command.code, exc_info=error
         )
         remark = f"{type(error).__name__}: {error}"
         return command.reply(ResponseCode.SYSTEM_ERROR, remark[:REMARK_CHARS_MAX])
+
+    def _log_refusal(self, connection: Connection, command: Command, reason: str) -> None:
+        level = logging.DEBUG if command.code in self.everyday else logging.WARNING
+        logger.log(
+            level,
+            "request refused peer=%s code=%d reason=%s",
+            connection.peer,
+            command.code,
+            reason[:REASON_CHARS_MAX],
+        )
 
 
 def _nothing() -> None:

@@ -100,7 +100,7 @@ def test_bad_fields_are_a_system_error_without_traceback(
         (reply,) = replies(make_peer, misread, Command(CODE))
 
     assert (reply.code, reply.remark) == (1, "field a must be a number")
-    assert caplog.records == []
+    assert [record.exc_info for record in caplog.records] == [None]
 
 
 def test_a_bug_is_a_system_error_and_one_traceback(
@@ -240,3 +240,27 @@ def test_joined_requests_are_finished_together(make_peer: MakePeer) -> None:
         assert steps[-1] == "other 5"
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("handler", [refuse, misread])
+def test_a_refusal_is_logged_with_its_peer_unless_it_is_everyday_life(
+    make_peer: MakePeer, handler: Handler, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(everyday: frozenset[int]) -> None:
+        peer = make_peer()
+        peer.dispatcher.everyday = everyday
+        peer.dispatcher.add(CODE, handler)
+        peer.sends(Command(CODE))
+
+    asyncio.run(scenario(frozenset({CODE})))
+    assert caplog.records == []
+    asyncio.run(scenario(frozenset()))
+    (line,) = caplog.messages
+    assert line.startswith(f"request refused peer=10.0.0.7:4711 code={CODE} reason=")
+
+
+def test_a_request_that_nobody_knows_is_logged(
+    make_peer: MakePeer, caplog: pytest.LogCaptureFixture
+) -> None:
+    replies(make_peer, echo, Command(9999))
+    assert caplog.messages == ["unknown request peer=10.0.0.7:4711 code=9999"]

@@ -148,7 +148,7 @@ class Peer:
         assert self.answer is not None
         return self.answer(command)
 
-    def run_handler(self, handler: Coroutine[Any, Any, None]) -> None:
+    def run_handler(self, handler: Coroutine[Any, Any, None], body_bytes: int = 0) -> None:
         asyncio.run(handler)
 
 

@@ -150,7 +150,7 @@ def test_keys_that_no_sink_made_are_told_as_zeros(sinks: Sinks) -> None:
 def test_the_first_lane_after_a_pause_waits_for_the_disk(rig: Any) -> None:
     sinks = Sinks(rig)
     waiting: list[Coroutine[Any, Any, None]] = []
-    rig.peer.run_handler = waiting.append
+    rig.peer.run_handler = lambda work, body_bytes: waiting.append(work)
     assert rig.dispatch(open_command()) == []
     asyncio.run(waiting[0])
     (reply,) = rig.peer.take()
@@ -172,7 +172,7 @@ def test_a_full_disk_opens_no_lane(rig: Any, monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(sinks.file, "saving", full)
     waiting: list[Coroutine[Any, Any, None]] = []
-    rig.peer.run_handler = waiting.append
+    rig.peer.run_handler = lambda work, body_bytes: waiting.append(work)
     rig.dispatch(open_command())
     asyncio.run(waiting[0])
     (reply,) = rig.peer.take()

@@ -38,7 +38,7 @@ class FakeConnection:
     def send(self, command: Command) -> None:
         self.replies.append(command)
 
-    def run_handler(self, work: Any) -> None:
+    def run_handler(self, work: Any, body_bytes: int = 0) -> None:
         self.tasks.append(asyncio.get_running_loop().create_task(work))
 
 
