@@ -8,15 +8,11 @@ Owned by the event loop; no I/O. ``consumer_notifier`` tells the clients about c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
 
 from cometmq.base.ports import Clock
 from cometmq.broker.subscription_mismatch import Mismatch, find_mismatches, wish_keys
 from cometmq.model.subscription import SubscriptionData
 from cometmq.remoting.connection import Connection
-
-GROUPS_PER_CONNECTION_MAX: Final = 4096
-"""Groups one connection may be a member of; beyond it a heartbeat is refused."""
 
 
 class Client:
@@ -147,6 +143,7 @@ class ClientRegistry:
         self._producers_by_id: dict[str, Client] = {}
         # Groups of a connection, so that a closed one leaves without a walk over all groups.
         self._memberships: dict[Connection, tuple[set[str], set[str]]] = {}
+        self._membership_count = 0
 
     @property
     def producers(self) -> Mapping[str, Mapping[Connection, Client]]:
@@ -174,13 +171,25 @@ class ClientRegistry:
         producers, consumers = self._memberships.get(connection, ((), ()))
         return len(producers) + len(consumers)
 
+    def new_groups(
+        self, connection: Connection, producers: Iterable[str], consumers: Iterable[str]
+    ) -> int:
+        """How many of these groups a connection is not a member of yet."""
+        as_producer, as_consumer = self._memberships.get(connection, (set(), set()))
+        return len(set(producers) - as_producer) + len(set(consumers) - as_consumer)
+
+    @property
+    def membership_count(self) -> int:
+        """Memberships of all connections."""
+        return self._membership_count
+
     def register_producer(
         self, group: str, connection: Connection, *, client_id: str, language: str, version: int
     ) -> None:
         clients = self._producers.setdefault(group, {})
         before = clients.get(connection)
         self._touch(clients, connection, client_id, language, version)
-        self._membership(connection)[0].add(group)
+        self._join(connection, 0, group)
         if before is not None and before.client_id != client_id:
             self._find_again(before)
         self._producers_by_id[client_id] = clients[connection]
@@ -210,7 +219,7 @@ class ClientRegistry:
         if is_new:
             entry.members_changed()
         entry.member_wishes(entry.clients[connection], wishes)
-        self._membership(connection)[1].add(group)
+        self._join(connection, 1, group)
         topics_changed = entry.subscribe(wishes)
         return is_new or topics_changed
 
@@ -283,13 +292,18 @@ class ClientRegistry:
                 self._producers_by_id[left.client_id] = other
                 return
 
-    def _membership(self, connection: Connection) -> tuple[set[str], set[str]]:
-        return self._memberships.setdefault(connection, (set(), set()))
+    def _join(self, connection: Connection, kind: int, group: str) -> None:
+        groups = self._memberships.setdefault(connection, (set(), set()))[kind]
+        if group not in groups:
+            groups.add(group)
+            self._membership_count += 1
 
     def _leave(self, connection: Connection, kind: int, group: str) -> None:
         groups = self._memberships.get(connection)
         if groups is not None:
-            groups[kind].discard(group)
+            if group in groups[kind]:
+                groups[kind].remove(group)
+                self._membership_count -= 1
             if not groups[0] and not groups[1]:
                 del self._memberships[connection]
 

@@ -117,6 +117,34 @@ class TopicsConfig:
         default=True,
         live=True,
     )
+    topics_max: int = setting(
+        "autoCreateTopicsMax",
+        "Topics of the broker at which sends create no more. An operator still can (mqadmin updateTopic).",
+        default=20_000,
+        low=0,
+        live=True,
+    )
+    groups_max: int = setting(
+        "autoCreateGroupsMax",
+        "Groups of the broker at which their first use creates no more.",
+        default=20_000,
+        low=0,
+        live=True,
+    )
+    creations_per_connection_max: int = setting(
+        "autoCreatePerConnectionMax",
+        "Topics and groups that one connection may create by use.",
+        default=1000,
+        low=0,
+        live=True,
+    )
+    creations_per_second_max: int = setting(
+        "autoCreatePerSecondMax",
+        "Topics and groups a second that all connections together may create by use; ten times as many at once.",
+        default=100,
+        low=1,
+        live=True,
+    )
     cluster_topic: bool = setting(
         "clusterTopicEnable", "Make the topic named like the cluster usable.", default=True
     )
@@ -157,6 +185,20 @@ class ConsumersConfig:
         "A client without a heartbeat for so long is forgotten.",
         default=120_000,
         low=1000,
+        live=True,
+    )
+    groups_per_connection_max: int = setting(
+        "clientGroupsPerConnectionMax",
+        "Producer and consumer groups that one connection may be in; a heartbeat with more is refused.",
+        default=4096,
+        low=1,
+        live=True,
+    )
+    memberships_max: int = setting(
+        "clientMembershipsMax",
+        "The same, added up over all connections.",
+        default=100_000,
+        low=1,
         live=True,
     )
     flush_offset_interval_ms: int = setting(

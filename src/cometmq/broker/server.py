@@ -247,6 +247,7 @@ class Broker:
             self.topics,
             self.groups,
             config.topics,
+            clock=self.clock,
             on_created=self._topic_created,
             on_auto_created=self._topic_auto_created,
         )

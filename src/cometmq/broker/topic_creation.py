@@ -8,7 +8,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
+from cometmq.base.ports import Clock
 from cometmq.broker.config_slices import IdentityConfig, TopicsConfig
+from cometmq.broker.creation_limits import CreationLimits
 from cometmq.model.flags import READ_WRITE, Perm, TopicFlag, is_inherited
 from cometmq.model.group import SubscriptionGroupConfig
 from cometmq.model.names import (
@@ -30,6 +32,7 @@ from cometmq.model.names import (
 from cometmq.model.topic import TopicConfig
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.refusal import Refused
+from cometmq.remoting.connection import Connection
 from cometmq.store.meta.groups import GroupTable
 from cometmq.store.meta.topics import TopicTable
 
@@ -91,18 +94,21 @@ class TopicCreation:
         groups: GroupTable,
         config: TopicsConfig,
         *,
+        clock: Clock,
         on_created: Callable[[TopicConfig], None],
         on_auto_created: Callable[[TopicConfig], None],
     ) -> None:
         self._topics = topics
         self._groups = groups
         self._config = config
+        self._limits = CreationLimits(config, clock)
         self._on_created = on_created
         self._on_auto_created = on_auto_created
 
     def apply(self, config: TopicsConfig) -> None:
         """Settings changed."""
         self._config = config
+        self._limits.apply(config)
 
     def create_system_entries(self, identity: IdentityConfig) -> None:
         """Add the system topics and groups that a loaded table lacks."""
@@ -164,14 +170,25 @@ class TopicCreation:
         return self._topics.get(name) or self._add(_topic(name, DEAD_LETTER_QUEUE_COUNT))
 
     def for_send(
-        self, topic: str, default_topic: str, queue_count: int, *, is_unit: bool
+        self,
+        topic: str,
+        default_topic: str,
+        queue_count: int,
+        connection: Connection,
+        *,
+        is_unit: bool,
     ) -> TopicConfig | None:
-        """The config of a topic a client sends to, created if that is allowed; None when it is not."""
+        """The config of a topic a client sends to, created if that is allowed; None when it is not.
+
+        Raises:
+            Refused: too many are created by use.
+        """
         known = self._topics.get(topic)
         if known is not None:
             return known
         sys_flag = int(TopicFlag.UNIT) if is_unit else 0
         if topic.startswith(RETRY_PREFIX):
+            self._limits.take_topic(topic, connection, len(self._topics))
             return self._add(_topic(topic, 1, sys_flag=int(TopicFlag.UNIT_SUB) if is_unit else 0))
         parent = self._topics.get(default_topic)
         if parent is None:
@@ -181,6 +198,7 @@ class TopicCreation:
         created = inherited_topic(topic, parent, queue_count, sys_flag)
         if created is None:
             return None
+        self._limits.take_topic(topic, connection, len(self._topics))
         self._add(created)
         self._on_auto_created(created)
         return created
@@ -196,17 +214,18 @@ class TopicCreation:
         sys_flag = int(TopicFlag.UNIT_SUB) if is_unit else 0
         return self._add(_topic(name, group.retry_queue_nums, sys_flag=sys_flag))
 
-    def group(self, name: str) -> SubscriptionGroupConfig | None:
+    def group(self, name: str, connection: Connection) -> SubscriptionGroupConfig | None:
         """A group's config, created if that is allowed; None when it is not.
 
         Raises:
-            Refused: the name is no legal one, and so cannot be created.
+            Refused: the name is no legal one, and so cannot be created; or too many are created by use.
         """
         known = self._groups.get(name)
         if known is not None or not self._config.auto_create_group:
             return known
         if fault := group_fault(name):
             raise Refused(ResponseCode.SYSTEM_ERROR, fault)
+        self._limits.take_group(name, connection, len(self._groups))
         created = SubscriptionGroupConfig(group_name=name)
         self._groups.put(created)
         return created

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 
-from cometmq.broker.client_registry import GROUPS_PER_CONNECTION_MAX, ClientRegistry
+from cometmq.broker.client_registry import ClientRegistry
 from cometmq.broker.consumer_filters import ConsumerFilters
 from cometmq.broker.consumer_notifier import ConsumerNotifier
 from cometmq.broker.filter_functions.pool import FilterFunctions
@@ -62,8 +62,13 @@ class ClientProcessor:
     def heartbeat(self, connection: Connection, command: Command) -> Command:
         beat = decode_heartbeat(command.body)
         self._check(connection, beat)
+        refusal = None
         for consumer in beat.consumer_data_set:
-            self._beat_consumer(connection, command, beat.client_id, consumer)
+            try:
+                self._beat_consumer(connection, command, beat.client_id, consumer)
+            except Refused as error:
+                # A new group that cannot be created now must not take the others down with it.
+                refusal = error
         for producer in beat.producer_data_set:
             self._clients.register_producer(
                 producer.group_name,
@@ -72,6 +77,8 @@ class ClientProcessor:
                 language=command.language,
                 version=command.version,
             )
+        if refusal is not None:
+            raise refusal
         return command.reply()
 
     def unregister(self, connection: Connection, command: Command) -> Command:
@@ -140,14 +147,24 @@ class ClientProcessor:
 
     def _check(self, connection: Connection, beat: HeartbeatData) -> None:
         """Raises Refused before anything of the heartbeat has been taken in."""
-        names = [consumer.group_name for consumer in beat.consumer_data_set]
-        names += [producer.group_name for producer in beat.producer_data_set]
-        if len(names) + self._clients.group_count(connection) > 2 * GROUPS_PER_CONNECTION_MAX:
+        consumers = [consumer.group_name for consumer in beat.consumer_data_set]
+        producers = [producer.group_name for producer in beat.producer_data_set]
+        limits = self._live.current.consumers
+        new = self._clients.new_groups(connection, producers, consumers)
+        count = self._clients.group_count(connection) + new
+        if new and count > limits.groups_per_connection_max:
             raise Refused(
                 ResponseCode.SYSTEM_ERROR,
-                f"a connection may belong to at most {GROUPS_PER_CONNECTION_MAX} groups",
+                f"a connection may be in at most {limits.groups_per_connection_max} groups"
+                f" (clientGroupsPerConnectionMax), with this heartbeat it would be in {count}",
             )
-        for name in names:
+        if new and self._clients.membership_count + new > limits.memberships_max:
+            raise Refused(
+                ResponseCode.SYSTEM_BUSY,
+                f"all connections together may be in groups {limits.memberships_max} times (clientMembershipsMax),"
+                " which this heartbeat would exceed",
+            )
+        for name in (*consumers, *producers):
             if fault := group_fault(name):
                 raise Refused(ResponseCode.SYSTEM_ERROR, fault)
 
@@ -155,7 +172,7 @@ class ClientProcessor:
         self, connection: Connection, command: Command, client_id: str, consumer: ConsumerData
     ) -> None:
         group = consumer.group_name
-        config = self._creation.group(group)
+        config = self._creation.group(group, connection)
         if config is not None:
             self._creation.retry_topic(config, is_unit=consumer.unit_mode)
         is_new = self._clients.register_consumer(

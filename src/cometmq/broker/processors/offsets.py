@@ -59,7 +59,7 @@ class OffsetProcessor:
         header = decode_fields(UpdateConsumerOffsetHeader, command.ext)
         if self._topics.get(header.topic) is None:
             raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} not exist!")
-        if self._creation.group(header.consumer_group) is None:
+        if self._creation.group(header.consumer_group, connection) is None:
             raise Refused(
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
                 f"Group {header.consumer_group} not exist!",

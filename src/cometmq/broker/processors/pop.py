@@ -96,7 +96,7 @@ class PopProcessor:
         if header.max_msg_nums > COUNT_MAX:
             raise _refused(ResponseCode.INVALID_PARAMETER, _count_text(header.max_msg_nums))
         topic = self._topic(connection, header.topic, header.queue_id)
-        self._check_group(header.consumer_group)
+        self._check_group(connection, header.consumer_group)
         request = PopRequest(
             group=header.consumer_group,
             topic=header.topic,
@@ -127,7 +127,7 @@ class PopProcessor:
     def polling_info(self, connection: Connection, command: Command) -> Command:
         header = decode_fields(PollingInfoHeader, command.ext)
         self._topic(connection, header.topic, header.queue_id)
-        self._check_group(header.consumer_group)
+        self._check_group(connection, header.consumer_group)
         number = self.waiting.count(header.consumer_group, header.topic, header.queue_id)
         return command.reply(ext={"pollingNum": str(number)})
 
@@ -147,7 +147,7 @@ class PopProcessor:
                 f"expected an invisible time from 1 to {INVISIBLE_MS_MAX} ms, got {header.invisible_time}",
             )
         topic = self._topic(connection, header.topic, header.queue_id)
-        self._check_group(header.consumer_group)
+        self._check_group(connection, header.consumer_group)
         if header.order:
             raise _refused(
                 ResponseCode.SYSTEM_ERROR, "pop in order is not available on this broker"
@@ -182,8 +182,8 @@ class PopProcessor:
             )
         return topic
 
-    def _check_group(self, name: str) -> None:
-        group = self._creation.group(name)
+    def _check_group(self, connection: Connection, name: str) -> None:
+        group = self._creation.group(name, connection)
         if group is None:
             raise _refused(
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
@@ -319,7 +319,7 @@ class PopProcessor:
 
     def _has_message(self, connection: Connection, header: NotificationHeader) -> bool:
         topic = self._topic(connection, header.topic, header.queue_id)
-        self._check_group(header.consumer_group)
+        self._check_group(connection, header.consumer_group)
         return self._pops.has_message(
             PopRequest(
                 group=header.consumer_group,

@@ -185,7 +185,7 @@ class PullProcessor:
             raise refused(
                 ResponseCode.NO_PERMISSION, "the broker pulling message of lite pull is forbidden"
             )
-        group = self._creation.group(header.consumer_group)
+        group = self._creation.group(header.consumer_group, connection)
         if group is None:
             raise refused(
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,

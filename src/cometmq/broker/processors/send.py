@@ -142,7 +142,7 @@ class SendProcessor:
             is_held = self._answers.is_held(command, waits=waits)
             queue_id = header.queue_id
             if target.is_retry:
-                target = self._targets.of_retry(header, target)
+                target = self._targets.of_retry(header, target, connection)
                 if target.is_dead_letter:
                     queue_id = 0
                     properties = undelayed(properties)
@@ -317,7 +317,7 @@ class SendProcessor:
     ) -> SendTarget:
         if self._is_gated:
             self._check_gate(header.topic)
-        target = self._targets.find(header)
+        target = self._targets.find(header, connection)
         if header.queue_id >= target.queue_count or target.write_queue_count == 0:
             raise Refused(
                 ResponseCode.SYSTEM_ERROR,

@@ -67,7 +67,7 @@ class SendBackProcessor:
 
     def send_back(self, connection: Connection, command: Command) -> Command | None:
         header = decode_fields(ConsumerSendMsgBackHeader, command.ext)
-        group = self._group(header.group)
+        group = self._group(header.group, connection)
         retry_topic = self._creation.retry_topic(group, is_unit=header.unit_mode)
         if retry_topic is None or group.retry_queue_nums <= 0:
             # Such a group does not try again; RocketMQ drops the message, too.
@@ -97,14 +97,14 @@ class SendBackProcessor:
         online = self._clients.consumer_group(group)
         return said if online is None else online.retries_max(connection, said)
 
-    def _group(self, name: str) -> SubscriptionGroupConfig:
+    def _group(self, name: str, connection: Connection) -> SubscriptionGroupConfig:
         config = self._live.current
         if config.identity.is_slave:
             raise Refused(
                 ResponseCode.SERVICE_NOT_AVAILABLE,
                 "service not available now: this broker is a slave",
             )
-        group = self._creation.group(name)
+        group = self._creation.group(name, connection)
         if group is None:
             raise Refused(
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {name}"

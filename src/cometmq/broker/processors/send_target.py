@@ -12,6 +12,7 @@ from cometmq.model.topic import TopicConfig
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.headers.send import SendMessageHeader, SendMessageHeaderV2
 from cometmq.protocol.refusal import Refused
+from cometmq.remoting.connection import Connection
 from cometmq.store.meta.topics import TopicTable
 
 _TARGETS_MAX_EXTRA: Final = 1000
@@ -61,11 +62,14 @@ class SendTargets:
         self._stats = stats
         self._targets: dict[str, SendTarget] = {}
 
-    def find(self, header: SendMessageHeader | SendMessageHeaderV2) -> SendTarget:
+    def find(
+        self, header: SendMessageHeader | SendMessageHeaderV2, connection: Connection
+    ) -> SendTarget:
         """The target of a send, its topic created if need be.
 
         Raises:
-            Refused: the name is illegal or not for clients, or the topic does not exist and may not be created.
+            Refused: the name is illegal or not for clients, or the topic does not exist and may not be created, at
+                all or now.
         """
         topic = header.topic
         target = self._targets.get(topic)
@@ -77,7 +81,7 @@ class SendTargets:
             if target.config is self._topics.get(topic):
                 target.checked_at = changes
                 return target
-        return self._look_up(topic, header)
+        return self._look_up(topic, header, connection)
 
     def tally(self, topic: str) -> Tally:
         """What counts the messages of a topic."""
@@ -88,7 +92,10 @@ class SendTargets:
         return config is not None and config.order
 
     def of_retry(
-        self, header: SendMessageHeader | SendMessageHeaderV2, target: SendTarget
+        self,
+        header: SendMessageHeader | SendMessageHeaderV2,
+        target: SendTarget,
+        connection: Connection,
     ) -> SendTarget:
         """Where a send to a retry topic goes: there, or to the dead letters once it was tried too often.
 
@@ -96,7 +103,7 @@ class SendTargets:
             Refused: there is no such group.
         """
         name = header.topic.removeprefix(RETRY_PREFIX)
-        group = self._creation.group(name)
+        group = self._creation.group(name, connection)
         if group is None:
             raise Refused(
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
@@ -110,7 +117,12 @@ class SendTargets:
         config = self._creation.dead_letter_topic(name)
         return SendTarget(config, self._stats.topic_put(config.topic_name), is_dead_letter=True)
 
-    def _look_up(self, topic: str, header: SendMessageHeader | SendMessageHeaderV2) -> SendTarget:
+    def _look_up(
+        self,
+        topic: str,
+        header: SendMessageHeader | SendMessageHeaderV2,
+        connection: Connection,
+    ) -> SendTarget:
         if fault := topic_fault(topic):
             raise Refused(ResponseCode.SYSTEM_ERROR, fault)
         if topic in NOT_SENDABLE:
@@ -121,6 +133,7 @@ class SendTargets:
             topic,
             header.default_topic,
             header.default_topic_queue_nums,
+            connection,
             is_unit=header.unit_mode,
         )
         if config is None:

@@ -68,6 +68,7 @@ class PopRig:
             self.topics,
             self.groups,
             config.topics,
+            clock=self.clock,
             on_created=lambda _: None,
             on_auto_created=lambda _: None,
         )

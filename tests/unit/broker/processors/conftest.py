@@ -89,6 +89,7 @@ class Rig:
             self.topics,
             self.groups,
             config.topics,
+            clock=self.clock,
             on_created=lambda topic: self.created.append(topic.topic_name),
             on_auto_created=lambda topic: self.auto_created.append(topic.topic_name),
         )

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from cometmq.broker.processors import clients as clients_module
 from cometmq.model.record import decode_record
 from cometmq.model.topic import TopicConfig
 from cometmq.protocol import fastjson
@@ -60,13 +59,32 @@ class TestHeartbeat:
         assert not rig.clients.producers
         assert rig.created == []
 
-    def test_a_client_cannot_be_in_any_number_of_groups(
-        self, rig: Any, monkeypatch: pytest.MonkeyPatch
+    def test_a_client_cannot_be_in_any_number_of_groups(self, make_rig: Any) -> None:
+        rig = make_rig(clientGroupsPerConnectionMax="3", clientMembershipsMax="5")
+        groups = [{"groupName": f"g{number}"} for number in range(4)]
+        refused = rig.ask(34, None, {"clientID": "one", "producerDataSet": groups})
+        assert refused.code == 1
+        assert "clientGroupsPerConnectionMax" in refused.remark
+        first = {"clientID": "one", "producerDataSet": groups[:3]}
+        assert rig.ask(34, None, first).code == 0
+        assert rig.ask(34, None, first).code == 0, "it is in them already"
+        other = rig.make_peer(2)
+        refused = rig.ask(34, None, {"clientID": "two", "producerDataSet": groups[:3]}, peer=other)
+        assert refused.code == 2
+        assert "clientMembershipsMax" in refused.remark
+
+    def test_a_group_that_cannot_be_created_leaves_the_others_of_the_heartbeat_alone(
+        self, make_rig: Any
     ) -> None:
-        monkeypatch.setattr(clients_module, "GROUPS_PER_CONNECTION_MAX", 3)
-        groups = [{"groupName": f"g{number}"} for number in range(7)]
-        assert rig.ask(34, None, {"clientID": "one", "producerDataSet": groups}).code == 1
-        assert rig.ask(34, None, {"clientID": "one", "producerDataSet": groups[:3]}).code == 0
+        rig = make_rig(autoCreatePerConnectionMax="1")
+        consumers = [{"groupName": name, "subscriptionDataSet": []} for name in "abc"]
+        beat = {"clientID": "one", "consumerDataSet": consumers, "producerDataSet": []}
+        refused = rig.ask(34, None, {**beat, "producerDataSet": [{"groupName": "p"}]})
+        assert "autoCreatePerConnectionMax" in refused.remark
+        assert list(rig.clients.consumers) == ["a"]
+        assert list(rig.clients.producers) == ["p"]
+        assert rig.groups.get("b") is None
+        assert rig.ask(34, None, {**beat, "consumerDataSet": consumers[:1]}).code == 0
 
     @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"clientID":1}', b"[" * 10_000])
     def test_a_body_that_is_no_heartbeat(self, rig: Any, body: bytes) -> None:

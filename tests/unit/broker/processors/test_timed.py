@@ -127,7 +127,7 @@ class TestRecall:
     def test_waits_for_the_disk_where_sends_do(self, make_rig: Any) -> None:
         rig = make_rig(flushDiskType="SYNC_FLUSH")
         due = rig.clock.wall_ms() + 5000
-        rig.creation.for_send("T", "TBW102", 4, is_unit=False)
+        rig.creation.for_send("T", "TBW102", 4, rig.peer, is_unit=False)
         handle = RecallHandle("T", rig.live.current.identity.broker_name, due, "K").encode()
         ext = {"producerGroup": "PG", "topic": "T", "recallHandle": handle}
         assert rig.dispatch(Command(code=370, ext=ext, opaque=7)) == []
