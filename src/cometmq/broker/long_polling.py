@@ -1,25 +1,33 @@
 """Pulls that wait for a message: parked under their queue, woken by the append, by their time limit, or dropped.
 
     parked --arrival that fits--> ready --same turn of the loop--> run again
-    parked --time limit---------> run again
-    parked --connection closed--> dropped
+    parked --time limit---------> ready
+    parked, ready --connection closed--> dropped
 
 A pull is not run inside the append that wakes it but right after the loop's present callback. So the sends that
-arrived in one chunk are answered first and the pull takes all of their messages in one reply.
+arrived in one chunk are answered first and the pull takes all of their messages in one reply. When very many are
+ready they are run in portions, between which others are served.
 Owned by the event loop. Next on a message's way: ``processors.pull``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
-from typing import Final, Protocol
+from collections import deque
+from collections.abc import Callable, Container, Iterable
+from typing import Final, Protocol, TypeVar
 
 from cometmq.base.ports import Clock
 from cometmq.protocol.command import Command
 from cometmq.remoting.connection import Connection
 
+K = TypeVar("K")
+
 TICK_SECONDS: Final = 0.25
 """Time limits are kept to this precision. RocketMQ looks every 5 s."""
+PORTION: Final = 256
+"""Pulls that are run in one turn of the loop: some milliseconds."""
+BYTES_MAX: Final = 32 * 1024 * 1024
+"""What the requests of all parked pulls may take; they are some hundred bytes each, unless somebody means harm."""
 
 
 class ParkedPull:
@@ -34,8 +42,10 @@ class ParkedPull:
         "command",
         "connection",
         "deadline_tick",
+        "is_parked",
         "offset",
         "queue_id",
+        "size_bytes",
         "tags",
         "topic",
         "wants",
@@ -60,6 +70,8 @@ class ParkedPull:
         self.tags = tags
         self.wants = wants
         self.deadline_tick = 0
+        self.size_bytes = kept_bytes(command)
+        self.is_parked = False
 
     def __repr__(self) -> str:
         return f"<ParkedPull {self.topic}/{self.queue_id} from {self.offset} of {self.connection.peer}>"
@@ -93,22 +105,25 @@ class LongPolling:
         self._scheduler = scheduler
         self.capacity = capacity
         self._queues: dict[tuple[str, int], dict[ParkedPull, None]] = {}
-        self._connections: dict[Connection, set[ParkedPull]] = {}
-        self._ticks: dict[int, set[ParkedPull]] = {}
-        self._ready: list[ParkedPull] = []
+        self._connections: dict[Connection, dict[ParkedPull, None]] = {}
+        self._ticks: dict[int, dict[ParkedPull, None]] = {}
+        self._ready: deque[ParkedPull] = deque()
         self._count = 0
+        self._bytes = 0
         self._is_ticking = False
 
     def park(self, pull: ParkedPull, seconds: float) -> bool:
         """Hold a pull for so long; False when there is no room, and it must be answered now."""
-        if self._count >= self.capacity:
+        if self._count >= self.capacity or self._bytes + pull.size_bytes > BYTES_MAX:
             return False
         # Rounded up: a pull is never answered before its time.
         pull.deadline_tick = int((self._clock.monotonic() + seconds) / TICK_SECONDS) + 1
         self._queues.setdefault((pull.topic, pull.queue_id), {})[pull] = None
-        self._connections.setdefault(pull.connection, set()).add(pull)
-        self._ticks.setdefault(pull.deadline_tick, set()).add(pull)
+        self._connections.setdefault(pull.connection, {})[pull] = None
+        self._ticks.setdefault(pull.deadline_tick, {})[pull] = None
         self._count += 1
+        self._bytes += pull.size_bytes
+        pull.is_parked = True
         if not self._is_ticking:
             self._is_ticking = True
             self._scheduler.call_later(TICK_SECONDS, self._tick)
@@ -137,12 +152,12 @@ class LongPolling:
             and (pull.tags is None or tags_code in pull.tags)
             and (pull.wants is None or pull.wants(properties))
         ]
-        for pull in woken:
-            self._take(pull)
-        if woken:
-            if not self._ready:
-                self._scheduler.call_soon(self._run_ready)
-            self._ready += woken
+        if len(woken) == len(waiting):
+            del self._queues[topic, queue_id]
+        else:
+            for pull in woken:
+                del waiting[pull]
+        self._run_soon(woken)
 
     def forget(self, connection: Connection) -> None:
         """Drop the pulls of a closed connection."""
@@ -157,6 +172,8 @@ class LongPolling:
         """Answer every pull because the broker stops. Java's client does not notice a closed connection in time:
         a pull left unanswered would keep its queue waiting for 30 s."""
         self._answer(list(self._queues))
+        while self._ready:
+            self._run_portion()
 
     def _answer(self, keys: list[tuple[str, int]]) -> None:
         for key in keys:
@@ -164,42 +181,60 @@ class LongPolling:
                 self._take(pull)
                 self._rerun(pull)
 
+    def _run_soon(self, pulls: Iterable[ParkedPull]) -> None:
+        was_idle = not self._ready
+        self._ready += pulls
+        if was_idle and self._ready:
+            self._scheduler.call_soon(self._run_ready)
+
     def _run_ready(self) -> None:
-        ready, self._ready = self._ready, []
-        for pull in ready:
-            if not pull.connection.is_closed:
+        self._run_portion()
+        if self._ready:
+            self._scheduler.call_soon(self._run_ready)
+
+    def _run_portion(self) -> None:
+        ready = self._ready
+        for _ in range(min(PORTION, len(ready))):
+            pull = ready.popleft()
+            if self._take(pull) and not pull.connection.is_closed:
                 self._rerun(pull)
 
     def _tick(self) -> None:
         now_tick = int(self._clock.monotonic() / TICK_SECONDS)
-        due = [tick for tick in self._ticks if tick <= now_tick]
-        for tick in due:
-            for pull in list(self._ticks.get(tick, ())):
-                self._take(pull)
-                if not pull.connection.is_closed:
-                    self._rerun(pull)
+        for tick in [tick for tick in self._ticks if tick <= now_tick]:
+            self._run_soon(self._ticks.pop(tick))
+        self._run_portion()
         self._is_ticking = bool(self._count)
         if self._is_ticking:
             self._scheduler.call_later(TICK_SECONDS, self._tick)
 
-    def _take(self, pull: ParkedPull) -> None:
-        key = (pull.topic, pull.queue_id)
-        waiting = self._queues[key]
-        del waiting[pull]
-        if not waiting:
-            del self._queues[key]
-        mine = self._connections[pull.connection]
-        mine.discard(pull)
-        if not mine:
-            del self._connections[pull.connection]
-        due = self._ticks[pull.deadline_tick]
-        due.discard(pull)
-        if not due:
-            del self._ticks[pull.deadline_tick]
+    def _take(self, pull: ParkedPull) -> bool:
+        """False when it was taken before: its time can be over while it is ready, or its connection closed."""
+        if not pull.is_parked:
+            return False
+        pull.is_parked = False
+        _discard(self._queues, (pull.topic, pull.queue_id), pull)
+        _discard(self._connections, pull.connection, pull)
+        _discard(self._ticks, pull.deadline_tick, pull)
         self._count -= 1
+        self._bytes -= pull.size_bytes
+        return True
 
     def __len__(self) -> int:
         return self._count
 
     def __repr__(self) -> str:
         return f"<LongPolling {self._count} pulls on {len(self._queues)} queues>"
+
+
+def kept_bytes(command: Command) -> int:
+    """What a request takes as long as it is kept, roughly."""
+    return len(command.body) + sum(map(len, (command.ext or {}).values()))
+
+
+def _discard(table: dict[K, dict[ParkedPull, None]], key: K, pull: ParkedPull) -> None:
+    pulls = table.get(key)
+    if pulls is not None:
+        pulls.pop(pull, None)
+        if not pulls:
+            del table[key]

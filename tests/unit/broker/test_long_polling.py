@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cometmq.broker.long_polling import TICK_SECONDS, LongPolling, ParkedPull
+from cometmq.broker.long_polling import BYTES_MAX, PORTION, TICK_SECONDS, LongPolling, ParkedPull
 from cometmq.protocol.command import Command
 from cometmq.testing.fake_clock import FakeClock
 
@@ -158,3 +158,97 @@ def test_pulls_of_a_deleted_topic_are_answered(polling: Polling, make_peer: Make
     polling.long_polling.forget_topic("T")
     assert polling.run == [pull]
     assert len(polling.long_polling) == 0
+
+
+class TestVeryMany:
+    COUNT = 4 * PORTION + 1
+
+    @pytest.fixture
+    def polling(self, fake_loop: Any) -> Polling:
+        return Polling(fake_loop, capacity=self.COUNT)
+
+    def turns(self, polling: Polling) -> list[int]:
+        """How many pulls each turn of the loop runs, to the last."""
+        counts = []
+        while polling.loop.soon:
+            before = len(polling.run)
+            polling.loop.turn()
+            counts.append(len(polling.run) - before)
+        return counts
+
+    def test_woken_ones_run_in_portions(self, polling: Polling, make_peer: MakePeer) -> None:
+        pulls = [polling.park(make_peer()) for _ in range(self.COUNT)]
+        polling.arrive(6)
+        assert self.turns(polling) == [PORTION] * 4 + [1]
+        assert polling.run == pulls
+        assert len(polling.long_polling) == 0
+
+    def test_those_out_of_time_run_in_portions(self, polling: Polling, make_peer: MakePeer) -> None:
+        pulls = [polling.park(make_peer(), seconds=2) for _ in range(self.COUNT)]
+        polling.pass_time(2 + TICK_SECONDS)
+        assert len(polling.run) == PORTION
+        assert self.turns(polling) == [PORTION] * 3 + [1]
+        assert polling.run == pulls
+
+    def test_each_runs_once_though_woken_and_out_of_time(
+        self, polling: Polling, make_peer: MakePeer
+    ) -> None:
+        pulls = [polling.park(make_peer(), seconds=2) for _ in range(self.COUNT)]
+        polling.arrive(6)
+        polling.loop.turn()
+        polling.pass_time(2 + TICK_SECONDS)
+        polling.arrive(7)
+        self.turns(polling)
+        assert polling.run == pulls
+        assert polling.long_polling.park(
+            ParkedPull(make_peer(), Command(11), topic="T", queue_id=0, offset=9, tags=None), 15
+        )
+        assert len(polling.long_polling) == 1
+
+    def test_those_of_a_connection_that_closes_meanwhile_are_dropped(
+        self, polling: Polling, make_peer: MakePeer
+    ) -> None:
+        leaving, staying = make_peer(1), make_peer(2)
+        for number in range(self.COUNT):
+            polling.park(staying if number % 2 else leaving)
+        polling.arrive(6)
+        polling.loop.turn()
+        leaving.is_closed = True
+        polling.long_polling.forget(leaving)
+        self.turns(polling)
+        assert len(polling.run) == self.COUNT // 2 + PORTION // 2
+        assert len(polling.long_polling) == 0
+
+    def test_a_stop_answers_those_that_are_ready(
+        self, polling: Polling, make_peer: MakePeer
+    ) -> None:
+        pulls = [polling.park(make_peer()) for _ in range(self.COUNT)]
+        polling.arrive(6)
+        polling.long_polling.answer_all()
+        assert polling.run == pulls
+
+    def test_some_tags_of_many(self, polling: Polling, make_peer: MakePeer) -> None:
+        for number in range(100):
+            polling.park(make_peer(), tags=frozenset({number % 2}))
+        polling.arrive(6, tags_code=1)
+        self.turns(polling)
+        assert [pull.tags for pull in polling.run] == [frozenset({1})] * 50
+        polling.arrive(7, tags_code=0)
+        self.turns(polling)
+        assert len(polling.run) == 100
+
+
+def test_requests_of_parked_pulls_take_a_bounded_memory(
+    polling: Polling, make_peer: MakePeer
+) -> None:
+    def park(size: int) -> bool:
+        command = Command(11, {"subscription": "x" * (size // 2)}, bytes(size // 2))
+        pull = ParkedPull(make_peer(), command, topic="T", queue_id=0, offset=5, tags=None)
+        return polling.long_polling.park(pull, 15)
+
+    assert park(BYTES_MAX - 1000)
+    assert not park(2000)
+    assert park(1000)
+    polling.arrive(6)
+    polling.loop.turn()
+    assert park(BYTES_MAX)

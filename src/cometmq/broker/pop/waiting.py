@@ -10,11 +10,13 @@ One message wakes one pop of each group: the next one is for the next. Owned by 
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Callable, Container
 from itertools import count
 from typing import Final, Protocol
 
 from cometmq.base.ports import Clock
+from cometmq.broker.long_polling import BYTES_MAX, PORTION, kept_bytes
 from cometmq.broker.pop.names import ANY_QUEUE, retry_topic_v1, retry_topic_v2
 from cometmq.broker.schedule.delivery import Timer
 from cometmq.protocol.command import Command
@@ -40,6 +42,7 @@ class Waiter:
         "group",
         "is_parked",
         "queue_id",
+        "size_bytes",
         "tags",
         "topic",
         "wants",
@@ -65,6 +68,7 @@ class Waiter:
         self.deadline = deadline
         self.tags = tags
         self.wants = wants
+        self.size_bytes = kept_bytes(command)
         self.is_parked = False
 
     def wakes_for(self, topic: str, queue_id: int, tags_code: int, properties: bytes) -> bool:
@@ -102,9 +106,10 @@ class PopWaiting:
         self._connections: dict[Connection, set[Waiter]] = {}
         self._deadlines: list[tuple[float, int, Waiter]] = []
         self._numbers = count()
-        self._ready: list[Waiter] = []
+        self._ready: deque[tuple[Waiter, bool]] = deque()
         self._timer: Timer | None = None
         self._count = 0
+        self._bytes = 0
         self.count_max = 0
         self.of_group_max = 0
 
@@ -112,7 +117,11 @@ class PopWaiting:
         """False when there is no room."""
         key = (waiter.group, waiter.topic)
         of_group = self._waiters.get(key)
-        if self._count >= self.count_max or len(of_group or ()) >= self.of_group_max:
+        if (
+            self._count >= self.count_max
+            or len(of_group or ()) >= self.of_group_max
+            or self._bytes + waiter.size_bytes > BYTES_MAX
+        ):
             return False
         if of_group is None:
             of_group = self._waiters[key] = {}
@@ -122,6 +131,7 @@ class PopWaiting:
         waiter.is_parked = True
         self._connections.setdefault(waiter.connection, set()).add(waiter)
         self._count += 1
+        self._bytes += waiter.size_bytes
         if len(self._deadlines) > 2 * self._count + _HEAP_SLACK:
             # Most are answered long before their time; their entries are not to pile up until then.
             self._deadlines = [entry for entry in self._deadlines if entry[2].is_parked]
@@ -133,10 +143,7 @@ class PopWaiting:
 
     def wake_soon(self, waiter: Waiter) -> None:
         """Run a parked one again in the next turn."""
-        self._take(waiter)
-        if not self._ready:
-            self._scheduler.call_soon(self._run_ready)
-        self._ready.append(waiter)
+        self._run_soon(waiter, is_over=False)
 
     def is_waiting_for(self, topic: str, queue_id: int) -> bool:
         return topic in self._by_topic
@@ -176,18 +183,27 @@ class PopWaiting:
             for waiter in list(waiters):
                 self._take(waiter)
                 self._rerun(waiter, True)
-        ready, self._ready = self._ready, []
-        for waiter in ready:
+        ready, self._ready = self._ready, deque()
+        for waiter, _ in ready:
             self._rerun(waiter, True)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
+    def _run_soon(self, waiter: Waiter, *, is_over: bool) -> None:
+        self._take(waiter)
+        if not self._ready:
+            self._scheduler.call_soon(self._run_ready)
+        self._ready.append((waiter, is_over))
+
     def _run_ready(self) -> None:
-        ready, self._ready = self._ready, []
-        for waiter in ready:
+        """In portions, between which others are served. What is made ready meanwhile has its turn in the next one."""
+        for _ in range(min(PORTION, len(self._ready))):
+            waiter, is_over = self._ready.popleft()
             if not waiter.connection.is_closed:
-                self._rerun(waiter, False)
+                self._rerun(waiter, is_over)
+        if self._ready:
+            self._scheduler.call_soon(self._run_ready)
 
     def _arm(self) -> None:
         if self._timer is not None:
@@ -203,9 +219,7 @@ class PopWaiting:
         ):
             _, _, waiter = heapq.heappop(deadlines)
             if waiter.is_parked and waiter.deadline <= now:
-                self._take(waiter)
-                if not waiter.connection.is_closed:
-                    self._rerun(waiter, True)
+                self._run_soon(waiter, is_over=True)
         if self._deadlines and self._timer is None:
             self._arm()
 
@@ -226,6 +240,7 @@ class PopWaiting:
             del self._connections[waiter.connection]
         waiter.is_parked = False
         self._count -= 1
+        self._bytes -= waiter.size_bytes
 
     def __len__(self) -> int:
         return self._count

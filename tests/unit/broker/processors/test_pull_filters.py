@@ -145,10 +145,11 @@ class TestWaiting:
             rig.pull("T", **command)
         for value in ("1", "x", "5"):
             send(rig, value, a=value)
-        assert len(rig.pulls.long_polling) == 1
+        assert rig.pulls.long_polling.is_waiting_for("T", 0)
         send(rig, "6", a="6")
-        assert len(rig.pulls.long_polling) == 0
+        assert not rig.pulls.long_polling.is_waiting_for("T", 0)
         rig.loop.turn()
+        assert len(rig.pulls.long_polling) == 0
         (reply,) = rig.peer.take()
         assert bodies(reply) == ["6"]
 
