@@ -2,7 +2,7 @@
 
 Each delay level is a queue of the schedule topic, and since all of its messages wait equally long, it is in the order
 of delivery: only its head has to be watched. So a level is a position and one timer, however many messages wait, and
-a level without messages has not even a timer.
+a level without messages has not even a timer. Delays are counted by the monotonic clock (``due_times``).
 
     idle --put--> armed for the head --due--> delivering --more, not due--> armed
                                                          --nothing more---> idle
@@ -18,22 +18,20 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from cometmq.base.ports import Clock
+from cometmq.broker.schedule.due_times import DueTimes
 from cometmq.broker.schedule.forms import delivered_form
 from cometmq.model.names import SCHEDULE_TOPIC
 from cometmq.model.record import BadRecord, Record, decode_record
 from cometmq.store.delay_levels import DelayLevels
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage
+from cometmq.store.put import NewMessage, Stored
 
 log = logging.getLogger("cometmq.broker")
 
 TURN_COUNT_MAX: Final = 64
 """Messages delivered in one turn of the loop; what else is due comes with the next turns, behind other work."""
-LOOK_SECONDS_MAX: Final = 10.0
-"""A timer does not see the wall clock being set, so nobody sleeps longer than this without a look at it."""
 RETRY_SECONDS: Final = 1.0
 """When the store takes nothing, for example because the disk is full."""
-_TIMER_SECONDS_MIN: Final = 0.001
 
 Put = Callable[[NewMessage], None]
 
@@ -49,16 +47,14 @@ class Timers(Protocol):
 
 
 class _Level:
-    __slots__ = ("due_at", "is_failing", "number", "offset", "seen_offset", "timer")
+    __slots__ = ("due_times", "is_failing", "number", "offset", "timer")
 
-    def __init__(self, number: int, offset: int) -> None:
+    def __init__(self, number: int, offset: int, due_times: DueTimes) -> None:
         self.number = number
         self.offset = offset
         """The first message that is not yet delivered."""
+        self.due_times = due_times
         self.timer: Timer | None = None
-        self.seen_offset = -1
-        """The head that ``due_at`` belongs to."""
-        self.due_at = 0.0
         self.is_failing = False
 
     @property
@@ -100,8 +96,8 @@ class Delivery:
         # Also levels that the settings no longer have: what waits there was accepted once.
         for queue_id in self._store.queue_ids(SCHEDULE_TOPIC):
             number = queue_id + 1
-            self._levels[number] = _Level(number, offsets.get(number, 0))
-            self.wake(number)
+            level = self._levels[number] = self._new_level(number, offsets.get(number, 0))
+            self._arm(level, 0.0)
 
     def stop(self) -> None:
         self._is_running = False
@@ -110,17 +106,24 @@ class Delivery:
                 level.timer.cancel()
                 level.timer = None
 
-    def wake(self, number: int, offset: int = 0) -> None:
-        """A level has a message. One that is awake already knows, or will look when its present head is due.
-
-        Args:
-            offset: where a level begins that was never awake.
-        """
+    def stored(self, number: int, stored: Stored) -> None:
+        """A level has a new message. One that is awake already will look when its present head is due."""
         level = self._levels.get(number)
         if level is None:
-            level = self._levels[number] = _Level(number, offset)
+            # A level that was never awake has nothing before its first message.
+            level = self._levels[number] = self._new_level(number, stored.queue_offset)
+        level.due_times.stored(stored.queue_offset, stored.store_timestamp, self._now_ms())
         if level.timer is None and self._is_running:
             self._arm(level, 0.0)
+
+    def _new_level(self, number: int, offset: int) -> _Level:
+        is_known = number <= self._delays.level_max
+        due_times = DueTimes(
+            self._delays.delay_ms(number) if is_known else None,
+            wall_ms=self._clock.wall_ms(),
+            monotonic_ms=self._now_ms(),
+        )
+        return _Level(number, offset, due_times)
 
     def _arm(self, level: _Level, seconds: float) -> None:
         level.timer = self._timers.call_later(seconds, lambda: self._run(level))
@@ -144,27 +147,15 @@ class Delivery:
             self._correct(level, first, "the log before it was deleted")
         entries = self._store.entries(SCHEDULE_TOPIC, level.queue_id, level.offset, TURN_COUNT_MAX)
         for physical_offset, _, due_ms in entries:
-            seconds = self._seconds_left(level, due_ms)
-            if seconds > 0:
-                return min(max(seconds, _TIMER_SECONDS_MIN), LOOK_SECONDS_MAX)
+            left_ms = level.due_times.due_ms(level.offset, due_ms) - self._now_ms()
+            if left_ms > 0:
+                return left_ms / 1000
             self._deliver(level, physical_offset)
             level.offset += 1
         return 0.0 if entries else self._seek(level)
 
-    def _seconds_left(self, level: _Level, due_ms: int) -> float:
-        """Until the head is due, by the wall clock or by its own: whichever comes first.
-
-        A wall clock set back must not make a message wait for longer than its level says from when it became the head.
-        """
-        wall_seconds = (due_ms - self._clock.wall_ms()) / 1000
-        now = self._clock.monotonic()
-        if level.seen_offset != level.offset:
-            level.seen_offset = level.offset
-            longest = wall_seconds
-            if level.number <= self._delays.level_max:
-                longest = min(wall_seconds, self._delays.delay_ms(level.number) / 1000)
-            level.due_at = now + longest
-        return min(wall_seconds, level.due_at - now)
+    def _now_ms(self) -> int:
+        return round(self._clock.monotonic() * 1000)
 
     def _deliver(self, level: _Level, physical_offset: int) -> None:
         record = self._waiting(level, physical_offset)

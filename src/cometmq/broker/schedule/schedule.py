@@ -1,6 +1,7 @@
 """Delayed messages as the rest of the broker sees them: put one, and it comes to its topic when its level says.
 
-Parts: ``forms`` (what is stored), ``delivery`` (when it leaves), ``progress`` (how far that has come).
+Parts: ``forms`` (what is stored), ``due_times`` and ``delivery`` (when it leaves), ``progress`` (how far that has
+come).
 """
 
 from __future__ import annotations
@@ -77,8 +78,7 @@ class Schedule:
         assert level > 0, level
         level = min(level, self._levels.level_max)
         stored = self._store.put(waiting_form(message, level))
-        # A level that was never awake has nothing before its first message.
-        self._delivery.wake(level, stored.queue_offset)
+        self._delivery.stored(level, stored)
         return stored
 
     def start(self) -> None:

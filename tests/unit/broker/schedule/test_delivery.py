@@ -95,8 +95,7 @@ def test_waiting_messages_cost_nothing(rig: Any) -> None:
     fired = rig.timers.fired
     assert rig.timers.waiting == 1
     rig.advance(59)
-    # One look every ten seconds, in case somebody sets the clock.
-    assert rig.timers.fired - fired <= 6
+    assert rig.timers.fired == fired
     rig.advance(2)
     assert len(rig.delivered()) == 2000
     assert rig.timers.waiting == 0, "a level without messages has a timer"
@@ -113,27 +112,6 @@ def test_a_turn_of_the_loop_delivers_a_bounded_number(rig: Any) -> None:
     rig.advance(2)
     assert len(rig.delivered()) == 200
     assert max(Counter(counts).values()) == 64
-
-
-def test_a_clock_set_forward_makes_messages_due(rig: Any) -> None:
-    rig.put(b"x", level=3)
-    rig.advance(0.001)
-    rig.clock.jump(3600)
-    rig.advance(10)
-    assert rig.delivered() == [b"x"]
-
-
-def test_a_clock_set_back_does_not_make_messages_wait_longer(rig: Any) -> None:
-    rig.put(b"x", level=3)
-    rig.advance(0.001)
-    rig.clock.jump(-3600)
-    rig.put(b"y", level=1)
-    rig.advance(0.999)
-    assert rig.delivered() == []
-    rig.advance(0.002)
-    assert rig.delivered() == [b"y"]
-    rig.advance(59)
-    assert rig.delivered() == [b"y", b"x"]
 
 
 def test_a_full_disk_delays_and_loses_nothing(rig: Any, caplog: pytest.LogCaptureFixture) -> None:
