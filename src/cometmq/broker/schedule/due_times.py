@@ -6,9 +6,9 @@ up. So it is noted at which moment of the monotonic clock a message of which tim
 
     anchor    from this queue offset on the times of the log are ``ahead_ms`` ahead of the monotonic clock
 
-Without a jump there is one anchor. While the log's time stands still there are a thousand at most, since a delay is kept
-to a thousandth. Messages of an earlier life of the broker have none: the wall clock of the start counts, and
-none waits for longer than its delay from then on.
+Without a jump there is one anchor. While the log's time stands still there are a thousand at most, since a delay is
+kept to a thousandth. Messages of an earlier life of the broker have none: the wall clock of the start counts, and none
+waits for longer than its delay from then on.
 """
 
 from __future__ import annotations

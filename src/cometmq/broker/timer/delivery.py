@@ -1,4 +1,4 @@
-"""Delivers timed messages when they are due, in the order of their times.
+"""Delivers the timed messages of one lane when they are due, in the order of their times.
 
 One timer of the event loop, set for the next entry of the index. A turn takes what is due, up to a bound, so that sends
 and pulls come in between:
@@ -29,6 +29,7 @@ from cometmq.broker.timer.forms import (
     rolled_form,
     wake_ms,
 )
+from cometmq.broker.timer.lanes import Lane
 from cometmq.model.names import TIMER_TOPIC
 from cometmq.model.record import BadRecord, Record, decode_record
 from cometmq.model.timer_properties import PRECISION_MS_MAX
@@ -41,7 +42,7 @@ log = logging.getLogger("cometmq.broker")
 
 TURN_COUNT_MAX: Final = 64
 """Entries dealt with in one turn of the loop; what else is due comes with the next turns, behind other work."""
-LOOK_SECONDS_MAX: Final = 10.0
+LOOK_SECONDS_MAX: Final = 1.0
 """A timer does not see the wall clock being set, so nobody sleeps longer than this without a look at it."""
 RETRY_SECONDS: Final = 1.0
 """When the store takes nothing, for example because the disk is full."""
@@ -51,15 +52,17 @@ Put = Callable[[NewMessage], Stored]
 
 
 class TimerDelivery:
-    """``start`` hands it the index; until then nothing is delivered.
+    """``start`` begins; until then nothing is delivered.
 
     Args:
+        lane: what waits, and the clock it waits for.
         put: takes a message that is due; what it raises is logged, and the message is tried again.
         window_ms: how long a record may wait in its log file.
     """
 
     def __init__(
         self,
+        lane: Lane,
         *,
         store: MessageStore,
         clock: Clock,
@@ -67,12 +70,13 @@ class TimerDelivery:
         put: Put,
         window_ms: Callable[[], int],
     ) -> None:
+        self.lane = lane
         self._store = store
         self._clock = clock
         self._timers = timers
         self._put = put
         self._window_ms = window_ms
-        self._waiting: Waiting | None = None
+        self._is_running = False
         self._timer: Timer | None = None
         self._timer_at_ms = 0
         self._delivered: dict[int, int] = {}
@@ -81,18 +85,18 @@ class TimerDelivery:
         self._is_failing = False
         self.recalled_count = 0
 
-    def start(self, waiting: Waiting, delivered: dict[int, int]) -> None:
+    def start(self, delivered: dict[int, int]) -> None:
         """Begin.
 
         Args:
             delivered: records that the index holds although the log holds their copies, with their times.
         """
-        self._waiting = waiting
+        self._is_running = True
         self._delivered = delivered
         self._arm(0.0)
 
     def stop(self) -> None:
-        self._waiting = None
+        self._is_running = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -102,26 +106,26 @@ class TimerDelivery:
         """Whether some of what is in the index is known to be delivered only by what the log says."""
         return bool(self._delivered)
 
-    def added(self, wake: int) -> None:
-        """The index has a new entry for this time."""
+    def add(self, due: int, physical_offset: int, *, is_recall: bool) -> None:
+        """Deliver a record that has just been stored, or look at it before its log file goes."""
+        now_ms = self.lane.now_ms()
+        wake = wake_ms(due, now_ms, self._window_ms())
+        self.lane.waiting.add(wake, physical_offset, is_recall=is_recall)
         # Most are due later than what the timer is set for, and nothing is to do.
-        if self._waiting is not None and (self._timer is None or wake < self._timer_at_ms):
-            self._arm((wake - self._clock.wall_ms()) / 1000)
+        if self._is_running and (self._timer is None or wake < self._timer_at_ms):
+            self._arm((wake - now_ms) / 1000)
 
     def _arm(self, seconds: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
         seconds = min(max(seconds, 0.0), LOOK_SECONDS_MAX)
-        self._timer_at_ms = self._clock.wall_ms() + int(seconds * 1000)
+        self._timer_at_ms = self.lane.now_ms() + int(seconds * 1000)
         self._timer = self._timers.call_later(seconds, self._run)
 
     def _run(self) -> None:
         self._timer = None
-        waiting = self._waiting
-        if waiting is None:
-            return
         try:
-            seconds = self._turn(waiting)
+            seconds = self._turn(self.lane.waiting)
         except Exception as error:  # noqa: BLE001 - a timer's root: delivery must go on
             self._note_failure(error)
             seconds = RETRY_SECONDS
@@ -132,14 +136,14 @@ class TimerDelivery:
 
     def _turn(self, waiting: Waiting) -> float | None:
         """Seconds until the next look; None when nothing waits."""
-        now_ms = self._clock.wall_ms()
+        now_ms = self.lane.now_ms()
         is_loading = waiting.approach(now_ms)
         for _ in range(TURN_COUNT_MAX):
             entry = waiting.due(now_ms)
             if entry is None:
                 break
             key, physical_offset = entry
-            self._deal_with(waiting, wake_of(key), physical_offset, now_ms)
+            self._deal_with(wake_of(key), physical_offset)
             waiting.finish(entry)
         else:
             return 0.0
@@ -150,7 +154,7 @@ class TimerDelivery:
             return max((wake - now_ms) / 1000, _TIMER_SECONDS_MIN)
         return LOOK_SECONDS_MAX if waiting.count else None
 
-    def _deal_with(self, waiting: Waiting, wake: int, physical_offset: int, now_ms: int) -> None:
+    def _deal_with(self, wake: int, physical_offset: int) -> None:
         if self._delivered.pop(physical_offset, None) is not None:
             return
         record = self._record(physical_offset)
@@ -159,21 +163,18 @@ class TimerDelivery:
             _skip(physical_offset, "record is gone" if record is None else "it says no time")
         elif due - wake > PRECISION_MS_MAX:
             stored = self._put(rolled_form(record))
-            waiting.add(
-                wake_ms(due, stored.store_timestamp, self._window_ms()),
-                stored.physical_offset,
-                is_recall=recalled_by(record) is not None,
-            )
+            is_recall = recalled_by(record) is not None
+            self.add(due, stored.physical_offset, is_recall=is_recall)
         elif (what := recalled_by(record)) is not None:
             self._recalled[what] = due
             self._recalls.append((due, what))
         elif recalled_as(record) in self._recalled:
             self.recalled_count += 1
         else:
-            self._deliver(record, now_ms)
+            self._deliver(record)
 
-    def _deliver(self, record: Record, now_ms: int) -> None:
-        message = delivered_form(record, now_ms)
+    def _deliver(self, record: Record) -> None:
+        message = delivered_form(record, self._clock.wall_ms())
         if message is None:
             _skip(record.physical_offset, "it names no destination")
             return
@@ -210,7 +211,7 @@ class TimerDelivery:
             log.error("timed messages wait reason=%r; they will be tried again", error)
 
     def __repr__(self) -> str:
-        return f"<TimerDelivery {self._waiting!r}>"
+        return f"<TimerDelivery {self.lane!r}>"
 
 
 def _skip(physical_offset: int, reason: str) -> None:

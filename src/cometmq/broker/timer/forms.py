@@ -6,6 +6,7 @@ in TIMER_OUT_MS. What the sender said stays in the text, also of what is deliver
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -23,7 +24,6 @@ from cometmq.model.properties import (
     TIMER_DELAY_SEC,
     TIMER_DELIVER_MS,
     UNIQ_KEY,
-    parse_properties,
     render_properties,
     split_keys,
 )
@@ -50,9 +50,8 @@ TimedName = tuple[str, str, str]
 """Topic, unique key and TIMER_OUT_MS: what a message and its recall have in common."""
 
 
-def waiting_form(message: NewMessage, deliver_ms: int) -> NewMessage:
-    """The message as it is stored to wait."""
-    pairs = parse_properties(message.properties.decode())
+def waiting_form(message: NewMessage, pairs: dict[str, str], deliver_ms: int) -> NewMessage:
+    """The message as it is stored to wait; ``pairs`` are its properties, and get some more."""
     pairs[TIMER_OUT_MS] = str(deliver_ms - PRECISION_MS)
     pairs[REAL_TOPIC] = message.topic
     pairs[REAL_QUEUE_ID] = str(message.queue_id)
@@ -86,10 +85,10 @@ def recall_form(
             topic=handle.topic,
             queue_id=0,
             body=b"0",
-            properties=render_properties(pairs).encode(),
             tags_code=java_hash(_RECALL_TAG),
             keys=[handle.unique_key],
         ),
+        pairs,
         handle.deliver_ms,
     )
 
@@ -122,22 +121,27 @@ def due_ms(record: Record) -> int | None:
     if out_ms is None:
         return None
     asked_ms = -1
-    for name, unit_ms in ((TIMER_DELAY_SEC, 1000), (TIMER_DELAY_MS, 1)):
-        if (delay := _number(properties.get(name))) is not None:
-            asked_ms = record.store_timestamp + delay * unit_ms
-            break
-    else:
-        if (deliver := _number(properties.get(TIMER_DELIVER_MS))) is not None:
-            asked_ms = deliver
+    if (delay := delay_ms(properties)) is not None:
+        asked_ms = record.store_timestamp + delay
+    elif (deliver := _number(properties.get(TIMER_DELIVER_MS))) is not None:
+        asked_ms = deliver
     return asked_ms if out_ms < asked_ms <= out_ms + PRECISION_MS_MAX else out_ms + PRECISION_MS
 
 
-def wake_ms(due: int, store_timestamp: int, window_ms: int) -> int:
+def delay_ms(properties: Mapping[str, str]) -> int | None:
+    """How long the sender wants the message to wait; None when it does not say so, but when it is to be delivered."""
+    for name, unit_ms in ((TIMER_DELAY_SEC, 1000), (TIMER_DELAY_MS, 1)):
+        if (delay := _number(properties.get(name))) is not None:
+            return delay * unit_ms
+    return None
+
+
+def wake_ms(due: int, stored_ms: int, window_ms: int) -> int:
     """When to look at a waiting record: when it is due, or when it has waited in its log file for ``window_ms``."""
     # Close to the end of the window it is not worth another copy.
-    if due - store_timestamp <= window_ms + PRECISION_MS_MAX:
+    if due - stored_ms <= window_ms + PRECISION_MS_MAX:
         return due
-    return store_timestamp + window_ms
+    return stored_ms + window_ms
 
 
 def recalled_by(record: Record) -> TimedName | None:

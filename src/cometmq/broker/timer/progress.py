@@ -17,23 +17,22 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from hashlib import sha256
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from cometmq.base.errors import CometError
 from cometmq.base.ports import Clock, Files
-from cometmq.broker.timer.delivery import TimerDelivery
-from cometmq.broker.timer.forms import TimedName, due_ms, recalled_by, wake_ms
+from cometmq.broker.timer.forms import TimedName, delay_ms, due_ms, recalled_by, wake_ms
+from cometmq.broker.timer.lanes import WALL, Lane, Lanes
 from cometmq.broker.timer.peer import PeerProgress
 from cometmq.model.names import TIMER_TOPIC
 from cometmq.model.record import BadRecord, Record, decode_record
 from cometmq.model.timer_properties import PRECISION_MS_MAX
 from cometmq.store.message_store import MessageStore
-from cometmq.store.timer.bucket_files import BucketFiles
-from cometmq.store.timer.checkpoint import CheckpointFile, TimerCheckpoint
-from cometmq.store.timer.entry import wake_of
-from cometmq.store.timer.waiting import Change, Waiting
+from cometmq.store.timer.checkpoint import CheckpointFile, LaneState, TimerCheckpoint
+from cometmq.store.timer.entry import Position, wake_of
+from cometmq.store.timer.waiting import Change
 
 log = logging.getLogger("cometmq.broker")
 
@@ -42,6 +41,18 @@ GROWTH_BYTES_MAX: Final = 256 << 20
 FLUSH_SECONDS_MAX: Final = 30.0
 """How long a save waits for the disk before it gives up until the next time."""
 READ_COUNT: Final = 1000
+
+
+class _Snapshot(NamedTuple):
+    """What a save writes."""
+
+    checkpoint: TimerCheckpoint
+    changes: list[tuple[Lane, list[Change]]]
+    gone: list[Lane]
+
+    @property
+    def has_entries(self) -> bool:
+        return any(changes for _, changes in self.changes)
 
 
 class TimerProgress:
@@ -60,35 +71,33 @@ class TimerProgress:
         self._clock = clock
         self._window_ms = window_ms
         self._peer_path = peer_path
-        self._buckets = BucketFiles(directory, files)
+        self.lanes = Lanes(directory, files, clock)
         self._file = CheckpointFile(directory, files)
-        self._saved = TimerCheckpoint()
+        self._saved = TimerCheckpoint([LaneState(number=WALL)])
+        self._gone: list[Lane] = []
         self._walk_from = 0
         """While entries are in the index that only the log knows to be delivered: where it says so."""
         self._writing: asyncio.Task[None] | None = None
         self._is_unsaved = False
 
-    def recover(self) -> tuple[Waiting, dict[int, int]]:
-        """What waits, and which of it is delivered already, by physical offset with its time."""
+    def recover(self) -> dict[int, int]:
+        """Fill the lanes with what waits. Which of it is delivered already, by physical offset with its time."""
         peer_bytes = self._peer_bytes()
         saved = self._file.load()
         peer = PeerProgress()
         if saved is None or saved.peer != _fingerprint(peer_bytes):
             # Nobody was here before, or a RocketMQ broker was since.
             peer = PeerProgress.decode(peer_bytes)
-            saved = TimerCheckpoint(peer=_fingerprint(peer_bytes))
-        self._buckets.load(saved.counts)
+            saved = TimerCheckpoint([LaneState(number=WALL)], peer=_fingerprint(peer_bytes))
+        self.lanes.restore(saved.lanes)
         queue_end = self._store.max_offset(TIMER_TOPIC, 0)
-        queue_start = max(
-            min(saved.queue_offset, queue_end), self._store.min_offset(TIMER_TOPIC, 0)
-        )
-        waiting = Waiting(self._buckets, dict(saved.counts), saved.done)
-        walk_from = saved.log_offset
-        if not saved.counts and (first := self._store.entries(TIMER_TOPIC, 0, queue_start, 1)):
+        queue_start = max(min(saved.queue_end, queue_end), self._store.min_offset(TIMER_TOPIC, 0))
+        walk_from = saved.log_end
+        if not saved.has_entries and (first := self._store.entries(TIMER_TOPIC, 0, queue_start, 1)):
             # A copy lies behind its original.
             walk_from = max(walk_from, first[0][0])
         delivered: dict[int, int] = {}
-        if waiting.count or queue_start < queue_end:
+        if saved.has_entries or queue_start < queue_end:
             for record in self._store.copied_since(walk_from, TIMER_TOPIC):
                 delivered[record.physical_offset] = self._wake(record) or 0
         added = 0
@@ -96,88 +105,114 @@ class TimerProgress:
         if peer:
             rolled = peer.rolled(self._records(queue_start, queue_end))
         for record in self._records(queue_start, queue_end):
-            wake = self._wake(record)
-            if wake is None or (peer and peer.has_delivered(record, rolled)):
-                continue
-            waiting.add(wake, record.physical_offset, is_recall=recalled_by(record) is not None)
-            added += 1
+            if not (peer and peer.has_delivered(record, rolled)):
+                added += self._add(record)
         self._saved = saved
         self._walk_from = walk_from
         log.info(
-            "timers recovered waiting=%d read=%d delivered=%d", waiting.count, added, len(delivered)
+            "timers recovered waiting=%d read=%d delivered=%d lanes=%d",
+            sum(lane.waiting.count for lane in self.lanes),
+            added,
+            len(delivered),
+            len(self.lanes),
         )
-        return waiting, delivered
+        return delivered
 
-    async def save(self, waiting: Waiting, delivery: TimerDelivery) -> None:
-        """Note durably what is new, if anything is; the next time will do if the disk is full or slow."""
-        checkpoint, changes = self._snapshot(waiting, delivery)
-        if not self._is_due(checkpoint, changes, waiting):
+    def _add(self, record: Record) -> bool:
+        wake = self._wake(record)
+        if wake is None:
+            return False
+        if recalled_by(record) is not None:
+            for lane in self.lanes:
+                lane.waiting.add(wake, record.physical_offset, is_recall=True)
+            return True
+        delay = delay_ms(record.properties)
+        if delay is None:
+            lane = self.lanes.for_time(wake)
+        else:
+            lane = self.lanes.for_stored_delay((due_ms(record) or 0) - delay)
+        lane.waiting.add(wake, record.physical_offset)
+        return True
+
+    async def save(self, *, is_catching_up: bool) -> None:
+        """Note durably what is new, if anything is; the next time will do if the disk is full or slow.
+
+        Args:
+            is_catching_up: whether something in the index is known to be delivered only by what the log says.
+        """
+        snapshot = self._snapshot(is_catching_up)
+        if not self._is_due(snapshot):
             return
         if not await self._flushed(self._store.max_physical):
             self._note_unsaved("the log is not on disk yet")
             return
         # A cancelled wait does not end the thread, and the last save must not meet it.
         self._writing = asyncio.create_task(
-            asyncio.to_thread(self._write, checkpoint, changes), name="timer-save"
+            asyncio.to_thread(self._write, snapshot), name="timer-save"
         )
         try:
             await asyncio.shield(self._writing)
         except (CometError, OSError) as error:
             self._note_unsaved(str(error))
         else:
-            self._wrote(waiting, checkpoint, changes)
+            self._wrote(snapshot)
 
-    async def save_at_stop(self, waiting: Waiting, delivery: TimerDelivery) -> None:
+    async def save_at_stop(self, *, is_catching_up: bool) -> None:
         """Note the last state, after everything was delivered that will be."""
         writing, self._writing = self._writing, None
         if writing is not None and not writing.done():
             await asyncio.wait([writing])
-        checkpoint, changes = self._snapshot(waiting, delivery)
-        if changes or checkpoint != self._saved:
+        snapshot = self._snapshot(is_catching_up)
+        if snapshot.has_entries or snapshot.checkpoint != self._saved:
             try:
                 self._store.flush()
-                self._write(checkpoint, changes)
-                self._wrote(waiting, checkpoint, changes)
-                peer = self._note_for_peer(waiting)
-                self._file.save(msgspec.structs.replace(checkpoint, peer=peer))
+                self._write(snapshot)
+                self._wrote(snapshot)
+                peer = self._note_for_peer()
+                self._file.save(msgspec.structs.replace(snapshot.checkpoint, peer=peer))
             except (CometError, OSError) as error:
                 # The next start finds in the log what this save would have said.
                 self._note_unsaved(str(error))
-        self._buckets.close()
+        self.lanes.close()
 
-    def _snapshot(
-        self, waiting: Waiting, delivery: TimerDelivery
-    ) -> tuple[TimerCheckpoint, list[Change]]:
-        if not delivery.is_catching_up:
+    def _snapshot(self, is_catching_up: bool) -> _Snapshot:
+        if not is_catching_up:
             self._walk_from = self._store.max_physical
-        counts = waiting.counts()
+        self._gone += self.lanes.let_go()
         checkpoint = TimerCheckpoint(
-            done=waiting.done,
-            queue_offset=self._store.max_offset(TIMER_TOPIC, 0),
-            log_offset=self._walk_from,
-            counts=counts,
+            lanes=[lane.state() for lane in self.lanes],
+            queue_end=self._store.max_offset(TIMER_TOPIC, 0),
+            log_end=self._walk_from,
             peer=self._saved.peer,
         )
-        return checkpoint, waiting.changes()
+        changes = [(lane, lane.waiting.changes()) for lane in self.lanes]
+        return _Snapshot(checkpoint, changes, list(self._gone))
 
-    def _is_due(self, checkpoint: TimerCheckpoint, changes: list[Change], waiting: Waiting) -> bool:
-        if changes or checkpoint.done != self._saved.done:
+    def _is_due(self, snapshot: _Snapshot) -> bool:
+        if snapshot.has_entries or _done(snapshot.checkpoint) != _done(self._saved):
             return True
-        has_grown = checkpoint.log_offset - self._saved.log_offset >= GROWTH_BYTES_MAX
-        return has_grown and waiting.count > 0
+        has_grown = snapshot.checkpoint.log_end - self._saved.log_end >= GROWTH_BYTES_MAX
+        return has_grown and any(lane.waiting.count for lane in self.lanes)
 
-    def _write(self, checkpoint: TimerCheckpoint, changes: list[Change]) -> None:
-        for change in changes:
-            self._buckets.write(*change)
-        self._buckets.sync()
-        self._file.save(checkpoint)
+    def _write(self, snapshot: _Snapshot) -> None:
+        for lane, changes in snapshot.changes:
+            for change in changes:
+                lane.files.write(*change)
+            lane.files.sync()
+        self._file.save(snapshot.checkpoint)
         # Not before: a crash on the way must find the old checkpoint with all of its entries.
-        if not checkpoint.counts.keys() >= self._saved.counts.keys():
-            self._buckets.remove_all_but(checkpoint.counts)
+        before = {state.number: state.counts for state in self._saved.lanes}
+        for (lane, _), state in zip(snapshot.changes, snapshot.checkpoint.lanes, strict=True):
+            if not state.counts.keys() >= before.get(lane.number, {}).keys():
+                lane.files.remove_all_but(state.counts)
+        for lane in snapshot.gone:
+            self.lanes.remove(lane)
 
-    def _wrote(self, waiting: Waiting, checkpoint: TimerCheckpoint, changes: list[Change]) -> None:
-        waiting.written(changes)
-        self._saved = checkpoint
+    def _wrote(self, snapshot: _Snapshot) -> None:
+        for lane, changes in snapshot.changes:
+            lane.waiting.written(changes)
+        self._gone = [lane for lane in self._gone if lane not in snapshot.gone]
+        self._saved = snapshot.checkpoint
         self._is_unsaved = False
 
     def _records(self, start: int, end: int) -> Iterator[Record]:
@@ -204,16 +239,19 @@ class TimerProgress:
         due = due_ms(record)
         return None if due is None else wake_ms(due, record.store_timestamp, self._window_ms())
 
-    def _note_for_peer(self, waiting: Waiting) -> str:
+    def _note_for_peer(self) -> str:
         """Tell a RocketMQ broker that might come next where to go on. The fingerprint of what was written."""
         queue_offset = self._store.max_offset(TIMER_TOPIC, 0)
-        oldest = waiting.oldest()
-        if oldest is not None and (record := self._record(oldest)) is not None:
+        waiting = [lane.waiting for lane in self.lanes]
+        oldest = [place for one in waiting if (place := one.oldest()) is not None]
+        if oldest and (record := self._record(min(oldest))) is not None:
             queue_offset = record.queue_offset
+        now_ms = self._clock.wall_ms()
+        read_ms = min(max(wake_of(one.done[0]) for one in waiting), now_ms)
         content = PeerProgress.decode(self._peer_bytes()).moved(
-            read_ms=wake_of(waiting.done[0]) // PRECISION_MS_MAX * PRECISION_MS_MAX,
+            read_ms=read_ms // PRECISION_MS_MAX * PRECISION_MS_MAX,
             queue_offset=queue_offset,
-            now_ms=self._clock.wall_ms(),
+            now_ms=now_ms,
         )
         self._files.replace(self._peer_path, content)
         return _fingerprint(content)
@@ -237,6 +275,10 @@ class TimerProgress:
         if not self._is_unsaved:
             self._is_unsaved = True
             log.warning("timers not saved reason=%s; they will be tried again", reason)
+
+
+def _done(checkpoint: TimerCheckpoint) -> dict[int, Position]:
+    return {lane.number: lane.done for lane in checkpoint.lanes}
 
 
 def _fingerprint(content: bytes) -> str:

@@ -1,14 +1,14 @@
 """Messages with a time of delivery as the rest of the broker sees them: put one, and it comes to its topic at its time.
 
-Parts: ``forms`` (what is stored), ``delivery`` (when it leaves), ``progress`` (what a restart needs to know),
-``store.timer`` (the index by time), ``peer`` (what is exchanged with RocketMQ).
+Parts: ``forms`` (what is stored), ``lanes`` (by which clock it waits), ``delivery`` (when it leaves), ``progress``
+(what a restart needs to know), ``store.timer`` (the index by time), ``peer`` (what is exchanged with RocketMQ).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from cometmq.base.ports import Clock, Files
@@ -16,16 +16,16 @@ from cometmq.broker.live_config import LiveConfig
 from cometmq.broker.schedule.delivery import Timers
 from cometmq.broker.stats import BrokerStats
 from cometmq.broker.timer.delivery import TimerDelivery
-from cometmq.broker.timer.forms import recall_form, waiting_form, wake_ms
+from cometmq.broker.timer.forms import delay_ms, recall_form, waiting_form
+from cometmq.broker.timer.lanes import Lane
 from cometmq.broker.timer.progress import TimerProgress
 from cometmq.model.names import RETRY_PREFIX, TIMER_TOPIC
-from cometmq.model.properties import TIMER_DELAY_MS, TIMER_DELAY_SEC
+from cometmq.model.properties import TIMER_DELAY_MS, TIMER_DELAY_SEC, parse_properties
 from cometmq.model.recall_handle import RecallHandle
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.refusal import Refused
 from cometmq.store.message_store import MessageStore
 from cometmq.store.put import NewMessage, Stored
-from cometmq.store.timer.waiting import Waiting
 
 log = logging.getLogger("cometmq.broker")
 
@@ -33,6 +33,7 @@ WINDOW_MS_MAX: Final = 2 * 86_400_000
 """A message that waits longer is stored anew so often, as RocketMQ does: log files are deleted."""
 WINDOW_MS_MIN: Final = 600_000
 _HOUR_MS: Final = 3_600_000
+_NONE: Final[Mapping[int, int]] = {}
 _NUMBER_CHARACTERS_MAX: Final = 19
 
 
@@ -66,9 +67,7 @@ class TimedMessages:
         self.tally = stats.topic_put(TIMER_TOPIC)
         """Whoever puts a message counts it here; once it is delivered it counts for its own topic."""
         config = live.current.store
-        self._delivery = TimerDelivery(
-            store=store, clock=clock, timers=timers, put=self._put, window_ms=self._window_ms
-        )
+        self._timers = timers
         self._progress = TimerProgress(
             directory=config.path("timer"),
             peer_path=config.path("config/timercheck"),
@@ -77,18 +76,22 @@ class TimedMessages:
             clock=clock,
             window_ms=self._window_ms,
         )
-        self._waiting: Waiting
+        self._lanes = self._progress.lanes
+        self._deliveries: dict[int, TimerDelivery] = {}
+        self._recalled_before = 0
         self._task: asyncio.Task[None] | None = None
 
     @property
     def waiting_count(self) -> int:
         """Messages that wait, recalls among them."""
-        return self._waiting.count
+        return sum(lane.waiting.count for lane in self._lanes)
 
     @property
     def recalled_count(self) -> int:
         """Messages that were due since the start, and taken back."""
-        return self._delivery.recalled_count
+        return self._recalled_before + sum(
+            delivery.recalled_count for delivery in self._deliveries.values()
+        )
 
     def deliver_ms(self, timer: tuple[str, str]) -> int:
         """When a message with this timer property is to be delivered; 0 when it may be stored at once.
@@ -120,13 +123,24 @@ class TimedMessages:
 
     def put(self, message: NewMessage, deliver_ms: int) -> Stored:
         """Store a message so that it reaches its topic and queue at a time. Raises as ``MessageStore.put``."""
-        return self._add(waiting_form(message, deliver_ms), deliver_ms, is_recall=False)
+        pairs = parse_properties(message.properties.decode())
+        form = waiting_form(message, pairs, deliver_ms)
+        stored = self._store_waiting(form)
+        is_delay = delay_ms(pairs) is not None
+        lane = self._lanes.for_delay() if is_delay else self._lanes.for_time(deliver_ms)
+        self._delivery_of(lane).add(deliver_ms, stored.physical_offset, is_recall=False)
+        return stored
 
     def handle(self, message: NewMessage, deliver_ms: int) -> str | None:
         """By what the sender may take the message back; None when it cannot be taken back."""
         if not message.keys or message.topic.startswith(RETRY_PREFIX):
             return None
         return RecallHandle(message.topic, self._broker_name, deliver_ms, message.keys[0]).encode()
+
+    def clock_range(self) -> tuple[int, int]:
+        """What the clocks show that messages wait for: the one that is behind the others, and the one ahead."""
+        times = [lane.now_ms() for lane in self._lanes]
+        return min(times), max(times)
 
     def recall(self, handle: RecallHandle, producer_group: str | None, born_host: bytes) -> Stored:
         """Take a message back that is not yet due. Raises as ``MessageStore.put``."""
@@ -138,8 +152,13 @@ class TimedMessages:
             born_timestamp=self._clock.wall_ms(),
             born_host=born_host,
         )
-        form = recall_form(handle, producer_group, plain)
-        return self._add(form, handle.deliver_ms, is_recall=True)
+        stored = self._store_waiting(recall_form(handle, producer_group, plain))
+        # Nothing tells by which clock that message waits. Its time is the same by all of them.
+        for lane in self._lanes:
+            if lane.waiting.count or lane is self._lanes.wall:
+                delivery = self._delivery_of(lane)
+                delivery.add(handle.deliver_ms, stored.physical_offset, is_recall=True)
+        return stored
 
     def start(self) -> None:
         """Go on where the last run of this broker stopped, however it stopped."""
@@ -151,28 +170,49 @@ class TimedMessages:
         if self._store.queue_ids(TIMER_TOPIC):
             # A topic without an entry counts as unused, and could be cleaned away.
             self._system_topic(TIMER_TOPIC)
-        self._waiting, delivered = self._progress.recover()
-        self._delivery.start(self._waiting, delivered)
+        delivered = self._progress.recover()
+        for lane in self._lanes:
+            self._delivery_of(lane, delivered)
 
     async def stop(self) -> None:
         """Deliver nothing more and save."""
-        self._delivery.stop()
+        for delivery in self._deliveries.values():
+            delivery.stop()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        await self._progress.save_at_stop(self._waiting, self._delivery)
+        await self._progress.save_at_stop(is_catching_up=self._is_catching_up)
 
     async def save(self) -> None:
         """Note on disk what is new, if anything is."""
-        await self._progress.save(self._waiting, self._delivery)
+        await self._progress.save(is_catching_up=self._is_catching_up)
+        for number in self._deliveries.keys() - {lane.number for lane in self._lanes}:
+            gone = self._deliveries.pop(number)
+            gone.stop()
+            self._recalled_before += gone.recalled_count
 
-    def _add(self, form: NewMessage, due_ms: int, *, is_recall: bool) -> Stored:
+    @property
+    def _is_catching_up(self) -> bool:
+        return any(delivery.is_catching_up for delivery in self._deliveries.values())
+
+    def _store_waiting(self, form: NewMessage) -> Stored:
         self._system_topic(TIMER_TOPIC)
-        stored = self._store.put(form)
-        wake = wake_ms(due_ms, stored.store_timestamp, self._window_ms())
-        self._waiting.add(wake, stored.physical_offset, is_recall=is_recall)
-        self._delivery.added(wake)
-        return stored
+        return self._store.put(form)
+
+    def _delivery_of(self, lane: Lane, delivered: Mapping[int, int] = _NONE) -> TimerDelivery:
+        """What delivers the messages of a lane; it begins to when it is first asked for."""
+        delivery = self._deliveries.get(lane.number)
+        if delivery is None:
+            delivery = self._deliveries[lane.number] = TimerDelivery(
+                lane,
+                store=self._store,
+                clock=self._clock,
+                timers=self._timers,
+                put=self._put,
+                window_ms=self._window_ms,
+            )
+            delivery.start(dict(delivered))
+        return delivery
 
     def _put(self, message: NewMessage) -> Stored:
         if message.topic != TIMER_TOPIC:
@@ -197,7 +237,7 @@ class TimedMessages:
                 log.exception("timers not saved")
 
     def __repr__(self) -> str:
-        return f"<TimedMessages {self._delivery!r}>"
+        return f"<TimedMessages {self._lanes!r}>"
 
 
 def _illegal(max_ms: int) -> Refused:

@@ -2,8 +2,8 @@
 
 The index is made from the log, so losing it costs time and nothing else. A checkpoint says what need not be made again:
 
-- the entries of all records before ``queue_offset`` of the timer topic are in the buckets, ``counts`` in each;
-- all of them up to ``done`` were delivered, and their copies are in the log before ``log_offset``.
+- the entries of all records of the timer topic before ``queue_end`` are in the lanes' buckets, ``counts`` in each;
+- all of a lane up to its ``done`` were delivered, and their copies are in the log before ``log_end``.
 """
 
 from __future__ import annotations
@@ -18,14 +18,29 @@ from cometmq.store.timer.entry import START, Position
 logger = logging.getLogger("cometmq.store")
 
 
-class TimerCheckpoint(msgspec.Struct, frozen=True, rename="camel"):
+class LaneState(msgspec.Struct, frozen=True, rename="camel"):
+    """What waits for one clock; number 0 is that of the wall clock."""
+
+    number: int
     done: Position = START
-    queue_offset: int = 0
-    log_offset: int = 0
     counts: dict[int, int] = {}
     """Entries by bucket."""
+    now_ms: int = 0
+    """What its clock showed."""
+    ahead_ms: int = 0
+    """How far that was ahead of the wall clock."""
+
+
+class TimerCheckpoint(msgspec.Struct, frozen=True, rename="camel"):
+    lanes: list[LaneState]
+    queue_end: int = 0
+    log_end: int = 0
     peer: str = ""
     """Fingerprint of the file in which RocketMQ keeps its own timer checkpoint, when we last saw or wrote it."""
+
+    @property
+    def has_entries(self) -> bool:
+        return any(lane.counts for lane in self.lanes)
 
 
 class CheckpointFile:

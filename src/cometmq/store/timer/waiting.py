@@ -85,7 +85,7 @@ class Waiting:
         """Note a record of the timer topic that has just been appended."""
         key = sort_key(wake_ms, is_recall=is_recall)
         if (key, physical_offset) <= self.done:
-            # The clock was set back. Whatever comes now comes after what is done.
+            # Whatever comes now comes after what is done.
             key = sort_key(wake_of(self.done[0]) + 1, is_recall=is_recall)
         number = wake_of(key) // BUCKET_MS
         bucket = self._buckets.get(number)
@@ -95,6 +95,10 @@ class Waiting:
         self.count += 1
         if number < self._near_end:
             self._keep(key, physical_offset)
+
+    def is_past(self, wake_ms: int) -> bool:
+        """Whether all of this time is done."""
+        return wake_ms <= wake_of(self.done[0])
 
     def approach(self, now_ms: int) -> bool:
         """Read a part of what will soon be due. Whether there is more to read at once."""

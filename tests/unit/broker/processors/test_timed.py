@@ -87,6 +87,15 @@ class TestRecall:
         assert record.properties["TIMER_DEL_UNIQKEY"] == "K"
         assert rig.stats.topic_put(TIMER).count == 2
 
+    @pytest.mark.parametrize("jump", [3600, -3600])
+    def test_of_a_delay_is_in_time_although_the_clock_was_set(self, rig: Any, jump: int) -> None:
+        longest = 40 * 86_400
+        handles = [sent(rig), sent(rig, longest)]
+        rig.clock.jump(jump)
+        rig.clock.advance(9)
+        for handle in handles:
+            assert recall(rig, handle).code == 0
+
     def test_comes_too_late(self, rig: Any) -> None:
         handle = sent(rig)
         rig.clock.advance(10)

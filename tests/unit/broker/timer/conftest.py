@@ -13,6 +13,7 @@ from cometmq.broker.stats import BrokerStats
 from cometmq.broker.timer.timed_messages import TimedMessages
 from cometmq.model.address import pack_host
 from cometmq.model.names import TIMER_TOPIC
+from cometmq.model.properties import TIMER_DELAY_MS
 from cometmq.model.recall_handle import RecallHandle
 from cometmq.model.record import Record, decode_record
 from cometmq.store.message_store import MessageStore
@@ -71,6 +72,13 @@ class Rig:
 
     def put(self, body: bytes = b"x", seconds: float = 1, properties: str = "") -> Stored:
         return self.timed.put(self.message(body, properties), self.now + round(seconds * 1000))
+
+    def put_delay(self, body: bytes = b"x", seconds: float = 1) -> Stored:
+        """As a sender does who says for how long, not until when."""
+        delay_ms = str(round(seconds * 1000))
+        deliver_ms = self.timed.deliver_ms((TIMER_DELAY_MS, delay_ms))
+        message = self.message(body, f"{TIMER_DELAY_MS}\x01{delay_ms}\x02")
+        return self.timed.put(message, deliver_ms)
 
     def message(self, body: bytes = b"x", properties: str = "") -> NewMessage:
         text = f"UNIQ_KEY\x01K{body.decode()}\x02TAGS\x01A\x02KEYS\x01k1 k2\x02{properties}"
