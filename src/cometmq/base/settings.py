@@ -1,4 +1,4 @@
-"""Settings as rows: Python name, RocketMQ's key, help, bounds, and whether it may change while running.
+"""Settings as rows: Python name, RocketMQ's key, help, bounds, and how it may change over the network.
 
 A frozen dataclass per subject declares its rows with ``setting``; a config class composes such slices.
 The same rows load ``broker.conf``, answer ``getBrokerConfig``, apply ``updateBrokerConfig`` and print ``--help``.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints
@@ -16,10 +17,23 @@ from cometmq.base.errors import ConfigError
 
 T = TypeVar("T")
 
+_SHOWN_CHARS = 100
+
+# Python's own int() and float() take more: digits of other scripts, underscores, nan, thousands of digits.
+_DIGITS = r"[+-]?[0-9]{1,19}"
+_NUMBERS = {
+    int: ("a whole number", re.compile(_DIGITS)),
+    float: ("a number", re.compile(rf"{_DIGITS}(\.[0-9]{{0,19}})?([eE][+-]?[0-9]{{1,2}})?")),
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What is known about one setting. ``path`` leads from the config object to the field."""
+    """What is known about one setting. ``path`` leads from the config object to the field.
+
+    Over the network a ``live`` row changes at once and a ``next_start`` row in the file only; any other row does not
+    change: who a server is, where it listens, where its files lie, what guards it.
+    """
 
     key: str
     help: str
@@ -27,6 +41,7 @@ class Row:
     high: int | None = None
     choices: tuple[str, ...] = ()
     live: bool = False
+    next_start: bool = False
     kind: type = str
     default: Any = None
     path: tuple[str, ...] = ()
@@ -41,9 +56,18 @@ def setting(
     high: int | None = None,
     choices: tuple[str, ...] = (),
     live: bool = False,
+    next_start: bool = False,
 ) -> Any:
     """A dataclass field that is a setting: ``file_bytes: int = setting("mappedFileSizeCommitLog", ...)``."""
-    row = Row(key=key, help=help, low=low, high=high, choices=choices, live=live)
+    row = Row(
+        key=key,
+        help=help,
+        low=low,
+        high=high,
+        choices=choices,
+        live=live,
+        next_start=next_start,
+    )
     return dataclasses.field(default=default, metadata={"setting": row})
 
 
@@ -93,21 +117,20 @@ def parse(row: Row, text: str) -> Any:
     text = text.strip()
     if row.kind is bool:
         if text.lower() not in ("true", "false"):
-            raise ConfigError(f"{row.key} must be true or false, not {text!r}")
+            raise ConfigError(f"{row.key} must be true or false, not {shown(text)}")
         return text.lower() == "true"
     if row.kind is int or row.kind is float:
-        try:
-            number = row.kind(text)
-        except ValueError:
-            noun = "a whole number" if row.kind is int else "a number"
-            raise ConfigError(f"{row.key} must be {noun}, not {text!r}") from None
+        noun, pattern = _NUMBERS[row.kind]
+        if pattern.fullmatch(text) is None:
+            raise ConfigError(f"{row.key} must be {noun}, not {shown(text)}")
+        number = row.kind(text)
         if row.low is not None and number < row.low:
             raise ConfigError(f"{row.key} must be at least {row.low}, not {text}")
         if row.high is not None and number > row.high:
             raise ConfigError(f"{row.key} must be at most {row.high}, not {text}")
         return number
     if row.choices and text not in row.choices:
-        raise ConfigError(f"{row.key} must be one of {', '.join(row.choices)}, not {text!r}")
+        raise ConfigError(f"{row.key} must be one of {', '.join(row.choices)}, not {shown(text)}")
     return text
 
 
@@ -120,23 +143,17 @@ def render(value: object) -> str:
 
 def unknown_key(key: str, known: Mapping[str, object]) -> str:
     """The message for a key nobody knows, with the nearest known one."""
+    if len(key) > _SHOWN_CHARS:  # nothing is near, and the search is slow for long texts
+        return f"unknown setting {shown(key)}"
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return f"unknown setting {key!r}{hint}"
 
 
-def parse_properties(text: str) -> dict[str, str]:
-    """Java's properties format: ``key=value`` or ``key:value`` lines, ``#`` and ``!`` comments, ``\\`` continuation."""
-    values: dict[str, str] = {}
-    for line in _logical_lines(text):
-        key_end, value_start = _split_at(line)
-        values[_unescape(line[:key_end])] = _unescape(line[value_start:])
-    return values
-
-
-def render_properties(values: Mapping[str, str]) -> str:
-    """``key=value`` lines, as the servers answer config queries."""
-    return "".join(f"{key}={value}\n" for key, value in values.items())
+def shown(text: str) -> str:
+    """A text from outside, for a message: quoted, escaped, of bounded length."""
+    cut = len(text) - _SHOWN_CHARS
+    return repr(text) if cut <= 0 else f"{text[:_SHOWN_CHARS]!r} and {cut} characters more"
 
 
 def _plain_kind(kind: Any) -> type:
@@ -152,62 +169,3 @@ def _replace(config: Any, changes: Mapping[tuple[str, ...], Any]) -> Any:
     for name, inner in nested.items():
         direct[name] = _replace(getattr(config, name), inner)
     return dataclasses.replace(config, **direct) if direct else config
-
-
-def _logical_lines(text: str) -> Iterator[str]:
-    pending = ""
-    for raw in text.splitlines():
-        line = raw.lstrip()
-        if not pending and (not line or line[0] in "#!"):
-            continue
-        backslashes = len(line) - len(line.rstrip("\\"))
-        if backslashes % 2 == 1:
-            pending += line[:-1]
-            continue
-        yield pending + line
-        pending = ""
-    if pending:
-        yield pending
-
-
-def _split_at(line: str) -> tuple[int, int]:
-    """Where the key ends and the value starts: the first unescaped ``=``, ``:`` or blank."""
-    position = 0
-    while position < len(line) and line[position] not in "=: \t":
-        position += 2 if line[position] == "\\" else 1
-    key_end = min(position, len(line))
-    value_start = key_end
-    while value_start < len(line) and line[value_start] in " \t":
-        value_start += 1
-    if value_start < len(line) and line[value_start] in "=:":
-        value_start += 1
-    while value_start < len(line) and line[value_start] in " \t":
-        value_start += 1
-    return key_end, value_start
-
-
-_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-
-
-def _unescape(text: str) -> str:
-    if "\\" not in text:
-        return text
-    out: list[str] = []
-    position = 0
-    while position < len(text):
-        letter = text[position]
-        position += 1
-        if letter != "\\" or position == len(text):
-            out.append(letter)
-            continue
-        escaped = text[position]
-        position += 1
-        if escaped == "u" and len(text) >= position + 4:
-            try:
-                out.append(chr(int(text[position : position + 4], 16)))
-            except ValueError:
-                raise ConfigError(f"bad \\u escape in {text!r}") from None
-            position += 4
-        else:
-            out.append(_ESCAPES.get(escaped, escaped))
-    return "".join(out)

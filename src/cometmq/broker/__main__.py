@@ -12,7 +12,8 @@ import click
 from cometmq import __version__
 from cometmq.base import logs
 from cometmq.base.errors import CometError, ConfigError
-from cometmq.base.settings import parse_properties, render, render_properties, value_of
+from cometmq.base.properties_file import decode_file, parse_properties, render_properties
+from cometmq.base.settings import render, value_of
 from cometmq.broker.config import BrokerConfig, broker_rows, config_text, load_broker_config
 from cometmq.broker.server import Broker
 from cometmq.remoting import event_loop
@@ -111,8 +112,8 @@ def _read(config_file: str | None) -> dict[str, str]:
     if config_file is None:
         return {}
     try:
-        return parse_properties(Path(config_file).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
+        return parse_properties(decode_file(Path(config_file).read_bytes()))
+    except OSError as error:
         raise ConfigError(f"cannot read the configuration {config_file}: {error}") from None
 
 

@@ -13,15 +13,9 @@ from functools import cache
 from typing import Final
 
 from cometmq.base.errors import ConfigError
-from cometmq.base.settings import (
-    Row,
-    load,
-    render,
-    render_properties,
-    rows,
-    unknown_key,
-    value_of,
-)
+from cometmq.base.properties_file import render_properties
+from cometmq.base.setting_keys import sort_keys
+from cometmq.base.settings import Row, load, render, rows, value_of
 from cometmq.broker import local_host
 from cometmq.broker.config_slices import (
     ConsumersConfig,
@@ -38,7 +32,7 @@ from cometmq.broker.config_slices import (
     is_loopback,
 )
 from cometmq.broker.filter_config import FiltersConfig
-from cometmq.broker.known_keys import ALIASES, KNOWN_KEYS
+from cometmq.broker.known_keys import OTHER_KEYS
 from cometmq.broker.pop.config import PopConfig
 from cometmq.broker.timer.config import TimersConfig
 from cometmq.model.bloom import bloom_filter
@@ -99,32 +93,16 @@ def load_broker_config(values: Mapping[str, str]) -> tuple[BrokerConfig, list[st
         The config, and the keys that RocketMQ knows but that mean nothing here.
 
     Raises:
-        ConfigError: a key that RocketMQ does not know either, or a value that does not fit.
+        ConfigError: a key that RocketMQ does not know either, one that asks for protection that is not there, or a
+            value that does not fit.
     """
-    meant, ignored = sort_keys(values)
+    meant, ignored = sort_keys(broker_rows(), OTHER_KEYS, values)
     config = load(BrokerConfig, meant)
     if config.network.tls_file:
         given = {row.key: meant[row.key] for row in rows(TlsConfig) if row.key in meant}
         tls = load(TlsConfig, given, base=load_tls_config(config.network.tls_file))
         config = dataclasses.replace(config, tls=tls)
     return resolved(config), ignored
-
-
-def sort_keys(values: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Split settings into those with a meaning, by their present key, and the names of those without."""
-    known = broker_rows()
-    meant: dict[str, str] = {}
-    ignored: list[str] = []
-    for given, text in values.items():
-        key = ALIASES.get(given, given)
-        if key in known:
-            if meant.setdefault(key, text) != text:
-                raise ConfigError(f"{key} is set twice, to {meant[key]!r} and to {text!r}")
-        elif given in KNOWN_KEYS:
-            ignored.append(given)
-        else:
-            raise ConfigError(unknown_key(given, {**dict.fromkeys(KNOWN_KEYS), **known}))
-    return meant, ignored
 
 
 def resolved(config: BrokerConfig) -> BrokerConfig:

@@ -40,7 +40,10 @@ class IdentityConfig:
     ip1: str = setting("brokerIP1", "Address that clients are told to connect to.", default="")
     ip2: str = setting("brokerIP2", "Address that slaves are told to connect to.", default="")
     region_id: str = setting(
-        "regionId", "Region written into replies and messages.", default="DefaultRegion"
+        "regionId",
+        "Region written into replies and messages.",
+        default="DefaultRegion",
+        next_start=True,
     )
 
     def __post_init__(self) -> None:
@@ -146,10 +149,16 @@ class TopicsConfig:
         live=True,
     )
     cluster_topic: bool = setting(
-        "clusterTopicEnable", "Make the topic named like the cluster usable.", default=True
+        "clusterTopicEnable",
+        "Make the topic named like the cluster usable.",
+        default=True,
+        next_start=True,
     )
     broker_topic: bool = setting(
-        "brokerTopicEnable", "Make the topic named like the broker usable.", default=True
+        "brokerTopicEnable",
+        "Make the topic named like the broker usable.",
+        default=True,
+        next_start=True,
     )
     permission: int = setting(
         "brokerPermission",
@@ -160,10 +169,13 @@ class TopicsConfig:
         live=True,
     )
     trace_topic: bool = setting(
-        "traceTopicEnable", "Create the topic for message traces.", default=False
+        "traceTopicEnable", "Create the topic for message traces.", default=False, next_start=True
     )
     trace_topic_name: str = setting(
-        "msgTraceTopicName", "Name of the topic for message traces.", default="RMQ_SYS_TRACE_TOPIC"
+        "msgTraceTopicName",
+        "Name of the topic for message traces.",
+        default="RMQ_SYS_TRACE_TOPIC",
+        next_start=True,
     )
     trace_on: bool = setting(
         "traceOn", "Tell clients that messages may be traced.", default=True, live=True
@@ -213,6 +225,7 @@ class ConsumersConfig:
         "A queue that is consumed in order is free again when its consumer did not renew the lock for so long.",
         default=60_000,
         low=1000,
+        next_start=True,
     )
     slave_read: bool = setting(
         "slaveReadEnable", "Send slow readers to a slave.", default=False, live=True

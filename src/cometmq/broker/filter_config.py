@@ -30,6 +30,7 @@ class FiltersConfig:
         default=32,
         low=1,
         high=10_000,
+        next_start=True,
     )
     bloom_error_percent: int = setting(
         "maxErrorRateOfBloomFilter",
@@ -37,6 +38,7 @@ class FiltersConfig:
         default=20,
         low=1,
         high=99,
+        next_start=True,
     )
     function_directory: str = setting(
         "filterFunctionDirectory",

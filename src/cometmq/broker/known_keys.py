@@ -1,15 +1,17 @@
-"""Every key that a RocketMQ broker takes in ``broker.conf``: the bean settings of its config objects, 4.0 to 5.5.
+"""Every key that a RocketMQ broker takes in ``broker.conf``: the bean settings of its config objects, 3.2 to 5.5.
 
 The list answers one question: is a key that means nothing here a setting of RocketMQ (accepted, named once as without
 effect) or a mistake (refused with the nearest real key)? A key that gains a meaning gets a row in a config slice and
-may stay here; rows win.
+may stay here; rows win. Keys that ask for protection stand in a list of their own, with the reason of their refusal.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-ALIASES: Final = {
+from cometmq.base.setting_keys import OtherKeys
+
+_ALIASES: Final = {
     "mapedFileSizeCommitLog": "mappedFileSizeCommitLog",
     "mapedFileSizeConsumeQueue": "mappedFileSizeConsumeQueue",
     "mapedFileSizeConsumeQueueExt": "mappedFileSizeConsumeQueueExt",
@@ -20,16 +22,15 @@ ALIASES: Final = {
 _KEYS = """
     accessMessageInMemoryHotRatio accessMessageInMemoryMaxRatio accountStatsEnable
     accountStatsPrintZeroValues ackMessageThreadPoolNums ackThreadPoolQueueCapacity
-    aclCacheExpiredSecond aclCacheMaxNum aclCacheRefreshSecond aclEnable
-    adminBrokerThreadPoolNums adminBrokerThreadPoolQueueCapacity allAckInSyncStateSet
-    allowRecallWhenBrokerNotWriteable appendAckAsync appendCkAsync appendTopicForTimerDeleteKey
-    asyncLearner asyncSendEnable authConfigPath authenticationEnabled
-    authenticationMetadataProvider authenticationProvider authenticationStrategy
-    authenticationWhitelist authorizationEnabled authorizationMetadataProvider
-    authorizationProvider authorizationStrategy authorizationWhitelist
-    autoCreateSubscriptionGroup autoCreateTopicEnable autoDeleteUnusedStats
-    autoMessageVersionOnTopicLen batchDispatchRequestThreadPoolNums batchWriteKvCqSize
-    bindAddress bitMapLengthConsumeQueueExt bottomMostCompressionTypeForConsumeQueueStore
+    aclCacheExpiredSecond aclCacheMaxNum aclCacheRefreshSecond adminBrokerThreadPoolNums
+    adminBrokerThreadPoolQueueCapacity allAckInSyncStateSet allowRecallWhenBrokerNotWriteable
+    appendAckAsync appendCkAsync appendTopicForTimerDeleteKey asyncLearner asyncSendEnable
+    authConfigPath authenticationMetadataProvider authenticationProvider authenticationStrategy
+    authenticationWhitelist authorizationMetadataProvider authorizationProvider
+    authorizationStrategy authorizationWhitelist autoCreateSubscriptionGroup
+    autoCreateTopicEnable autoDeleteUnusedStats autoMessageVersionOnTopicLen
+    batchDispatchRequestThreadPoolNums batchWriteKvCqSize bindAddress
+    bitMapLengthConsumeQueueExt bottomMostCompressionTypeForConsumeQueueStore
     broadcastOffsetExpireMaxSecond broadcastOffsetExpireSecond brokerClusterName
     brokerConfigPath brokerElectionPriority brokerFastFailureEnable brokerHeartbeatInterval
     brokerIP1 brokerIP2 brokerId brokerName brokerNotActiveTimeoutMillis brokerPermission
@@ -65,10 +66,9 @@ _KEYS = """
     duplicationEnable enableAcceleratedRecovery enableAsyncReput enableAutoInSyncReplicas
     enableBatchPush enableBroadcastOffsetStore enableBuildConsumeQueueConcurrently
     enableCalcFilterBitMap enableCleanExpiredOffset enableCompaction enableConnectionMetrics
-    enableConsumeQueueExt enableControllerMode enableCreateSysGroup enableDLegerCommitLog
-    enableDetailStat enableFastChannelEventProcess enableLagAndDlqMetrics enableLiteEventMode
-    enableLitePopLog enableLmq enableLmqQuota enableLmqStats
-    enableLogConsumeQueueRepeatedlyBuildWhenRecover enableMessageStoreMetrics
+    enableConsumeQueueExt enableCreateSysGroup enableDetailStat enableFastChannelEventProcess
+    enableLagAndDlqMetrics enableLiteEventMode enableLitePopLog enableLmq enableLmqQuota
+    enableLmqStats enableLogConsumeQueueRepeatedlyBuildWhenRecover enableMessageStoreMetrics
     enableMixedMessageType enableMultiDispatch enableNetWorkFlowControl
     enableNotifyAfterPopOrderLockRelease enableNotifyBeforePopCalculateLag enablePopBatchAck
     enablePopBufferMerge enablePopLog enablePopMessageThreshold enablePopMetrics
@@ -77,16 +77,15 @@ _KEYS = """
     enableRunningFlagsInFlush enableScheduleAsyncDeliver enableScheduleMessageStats
     enableShutdownGracefully enableSingleTopicRegister enableSkipLongAwaitingAck
     enableSlaveActingMaster enableSplitMetadata enableSplitRegistration enableStatsMetrics
-    enableTransactionMetrics enableTransparentRetry enabledAppendPropCRC
-    endTransactionPoolQueueCapacity endTransactionThreadPoolNums estimateAccumulation
-    expectConsumerNumUseFilter fastFailIfNoBufferInStorePool fetchControllerAddrByDnsLookup
-    fetchNameSrvAddrByDnsLookup fetchNamesrvAddrByAddressServer fetchNamesrvAddrInterval
-    fileReservedTime filterDataCleanTimeSpan filterServerNums filterSupportRetry
-    flushCommitLogLeastPages flushCommitLogThoroughInterval flushCommitLogTimed
-    flushConsumeQueueLeastPages flushConsumeQueueThoroughInterval
-    flushConsumerOffsetHistoryInterval flushConsumerOffsetInterval flushDelayOffsetInterval
-    flushDiskType flushIntervalCommitLog flushIntervalConsumeQueue
-    flushLeastPagesWhenWarmMapedFile forceRegister forceVerifyPropCRC forwardTimeout
+    enableTransactionMetrics enableTransparentRetry endTransactionPoolQueueCapacity
+    endTransactionThreadPoolNums estimateAccumulation expectConsumerNumUseFilter
+    fastFailIfNoBufferInStorePool fetchControllerAddrByDnsLookup fetchNameSrvAddrByDnsLookup
+    fetchNamesrvAddrByAddressServer fetchNamesrvAddrInterval fileReservedTime
+    filterDataCleanTimeSpan filterServerNums filterSupportRetry flushCommitLogLeastPages
+    flushCommitLogThoroughInterval flushCommitLogTimed flushConsumeQueueLeastPages
+    flushConsumeQueueThoroughInterval flushConsumerOffsetHistoryInterval
+    flushConsumerOffsetInterval flushDelayOffsetInterval flushDiskType flushIntervalCommitLog
+    flushIntervalConsumeQueue flushLeastPagesWhenWarmMapedFile forceRegister forwardTimeout
     globalColdReadThreshold haFlowControlEnable haHousekeepingInterval haListenPort
     haMasterAddress haMaxGapNotInSync haMaxTimeSlaveNotCatchup haSendHeartbeatInterval
     haSlaveFallbehindMax haTransferBatchSize heartbeatThreadPoolNums
@@ -187,7 +186,7 @@ _KEYS = """
     updateNameServerAddrPeriod useABSLock useEpollNativeSelector useMessageFilterForNotification
     usePIDColdCtrStrategy useReentrantLockWhenPutMessage useSeparateRetryQueue
     useSeparateStorePathForRocksdbCQ useServerSideResetOffset useSingleRocksDBForAllConfigs
-    useStaticSubscription useTLS userCacheExpiredSecond userCacheMaxNum userCacheRefreshSecond
+    useStaticSubscription userCacheExpiredSecond userCacheMaxNum userCacheRefreshSecond
     validateSystemTopicWhenUpdateTopic waitTimeMillsInAckQueue waitTimeMillsInAdminBrokerQueue
     waitTimeMillsInHeartbeatQueue waitTimeMillsInLitePullQueue waitTimeMillsInPullQueue
     waitTimeMillsInSendQueue waitTimeMillsInTransactionQueue wakeCommitWhenPutMessage
@@ -195,4 +194,35 @@ _KEYS = """
     writeWithoutMmap
 """
 
-KNOWN_KEYS: Final = frozenset(_KEYS.split())
+# Places of RocketMQ 3's files, still in many a broker.conf. RocketMQ 4 and 5 put them below storePathRootDir, as we do.
+_PLACES = "storePathConsumeQueue storePathIndex storeCheckpoint abortFile"
+
+_NO_ACCOUNTS = (
+    "this broker has no access control, so whoever reaches its port may read, write and delete; "
+    "remove the key and guard the port by network or by TLS client certificates"
+)
+_NO_REPLICAS = (
+    "this broker keeps its messages on this machine only; remove the key to run without replicas"
+)
+_NO_PROPERTY_CRC = (
+    "the checksum in the log covers the body of a message, not its properties; remove the key"
+)
+
+_UNMET: Final = {
+    "aclEnable": _NO_ACCOUNTS,
+    "authenticationEnabled": _NO_ACCOUNTS,
+    "authorizationEnabled": _NO_ACCOUNTS,
+    "enableDLegerCommitLog": _NO_REPLICAS,
+    "enableControllerMode": _NO_REPLICAS,
+    "enabledAppendPropCRC": _NO_PROPERTY_CRC,
+    "forceVerifyPropCRC": _NO_PROPERTY_CRC,
+    "useTLS": "the key here is tls.enable, with tls.client.* for certificates",
+    "tls.ciphers": "ciphers cannot be chosen; OpenSSL's defaults are used",
+    "tls.protocols": "protocols cannot be chosen; TLS 1.2 and newer are spoken",
+}
+
+OTHER_KEYS: Final = OtherKeys(
+    without_effect=frozenset(_KEYS.split()) | frozenset(_PLACES.split()),
+    unmet=_UNMET,
+    aliases=_ALIASES,
+)

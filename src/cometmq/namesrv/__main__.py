@@ -10,7 +10,7 @@ import click
 from cometmq import __version__
 from cometmq.base import logs
 from cometmq.base.errors import CometError, ConfigError
-from cometmq.base.settings import parse_properties, render_properties
+from cometmq.base.properties_file import decode_file, parse_properties, render_properties
 from cometmq.namesrv.config import NamesrvConfig, load_namesrv_config, texts
 from cometmq.namesrv.server import NameServer
 from cometmq.remoting import event_loop
@@ -72,8 +72,8 @@ def _load(config_file: str | None) -> tuple[NamesrvConfig, list[str]]:
     values = {"kvConfigPath": str(Path(_KV_PATH).expanduser())}
     if config_file is not None:
         try:
-            text = Path(config_file).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+            text = decode_file(Path(config_file).read_bytes())
+        except OSError as error:
             raise ConfigError(f"cannot read the configuration {config_file}: {error}") from None
         values |= parse_properties(text)
         # As in RocketMQ: the file that is read is the file that changes go to.

@@ -5,18 +5,13 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from cometmq.base.errors import ConfigError
-from cometmq.base.settings import (
-    load,
-    render,
-    rows,
-    setting,
-    unknown_key,
-    value_of,
-)
+from cometmq.base.setting_keys import sort_keys
+from cometmq.base.settings import Row, load, render, rows, setting, value_of
 from cometmq.model.address import split_address, split_addresses
-from cometmq.namesrv.known_keys import WITHOUT_EFFECT
+from cometmq.namesrv.known_keys import OTHER_KEYS
 from cometmq.remoting.config import RemotingServerConfig
 
 
@@ -61,6 +56,7 @@ class NamesrvConfig:
         "Milliseconds between two looks for brokers that have gone silent.",
         default=10_000,
         low=100,
+        next_start=True,
     )
     order_message_enable: bool = setting(
         "orderMessageEnable",
@@ -133,22 +129,23 @@ class NamesrvConfig:
             return self.bind_address == "localhost"
 
 
-def load_namesrv_config(
-    values: Mapping[str, str], *, base: NamesrvConfig | None = None
-) -> tuple[NamesrvConfig, list[str]]:
+@cache
+def namesrv_rows() -> Mapping[str, Row]:
+    """Every row of the name server by key, in order of declaration."""
+    return {row.key: row for row in rows(NamesrvConfig)}
+
+
+def load_namesrv_config(values: Mapping[str, str]) -> tuple[NamesrvConfig, list[str]]:
     """The configuration, and RocketMQ's keys among ``values`` that have no effect here.
 
     Raises:
-        ConfigError: a key that RocketMQ does not know either, or a value that does not fit.
+        ConfigError: a key that RocketMQ does not know either, one that asks for what is not there, or a value that
+            does not fit.
     """
-    known = {row.key for row in rows(NamesrvConfig)}
-    for key in values:
-        if key not in known and key not in WITHOUT_EFFECT:
-            raise ConfigError(unknown_key(key, dict.fromkeys(sorted(known | WITHOUT_EFFECT))))
-    config = load(NamesrvConfig, {k: v for k, v in values.items() if k in known}, base=base)
-    return config, [key for key in values if key not in known]
+    meant, ignored = sort_keys(namesrv_rows(), OTHER_KEYS, values)
+    return load(NamesrvConfig, meant), ignored
 
 
 def texts(config: NamesrvConfig) -> dict[str, str]:
     """All settings as texts by key."""
-    return {row.key: render(value_of(config, row)) for row in rows(NamesrvConfig)}
+    return {key: render(value_of(config, row)) for key, row in namesrv_rows().items()}

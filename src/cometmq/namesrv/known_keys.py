@@ -1,18 +1,22 @@
 """RocketMQ's name-server keys that mean nothing here: accepted in a file, named once in the log as without effect.
 
-They are the fields of its NamesrvConfig, NettyServerConfig, NettyClientConfig and ControllerConfig, 4.9 and 5.x,
-which are not rows of ``config.NamesrvConfig``.
+They are the fields of its NamesrvConfig, NettyServerConfig, NettyClientConfig, ControllerConfig and JraftConfig, 4.9
+and 5.x, which are not rows of ``config.NamesrvConfig``. Those that ask for what is not there are refused.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from cometmq.base.setting_keys import OtherKeys
+from cometmq.base.settings import rows
+from cometmq.remoting.tls import TlsConfig
+
 _NAMES: Final = """
     rocketmqHome productEnvName clusterTest configBlackList
     clientRequestThreadPoolNums clientRequestThreadPoolQueueCapacity
     defaultThreadPoolNums defaultThreadPoolQueueCapacity unRegisterBrokerQueueCapacity
-    notifyMinBrokerIdChangeTimeoutMillis enableControllerInNamesrv
+    notifyMinBrokerIdChangeTimeoutMillis
 
     serverWorkerThreads serverCallbackExecutorThreads serverSelectorThreads serverOnewaySemaphoreValue
     serverPooledByteBufAllocatorEnable serverNettyWorkerGroupEnable useEpollNativeSelector
@@ -22,7 +26,7 @@ _NAMES: Final = """
     connectTimeoutMillis channelNotActiveInterval scanAvailableNameSrv circuitBreakerEnable
     circuitBreakerRecoverSecond circuitBreakerDegradeRuleCount circuitBreakerDegradeRuleSecond
     clientChannelMaxIdleTimeSeconds clientSocketSndBufSize clientSocketRcvBufSize
-    clientPooledByteBufAllocatorEnable clientCloseSocketIfTimeout useTLS socksProxyConfig
+    clientPooledByteBufAllocatorEnable clientCloseSocketIfTimeout socksProxyConfig
     disableCallbackExecutor disableNettyWorkerGroup maxReconnectIntervalTimeSeconds
     enableReconnectForGoAway enableTransparentRetry
 
@@ -36,4 +40,14 @@ _NAMES: Final = """
     metricsLabel metricsInDelta
 """
 
-WITHOUT_EFFECT: Final = frozenset(_NAMES.split())
+_IN_TLS_FILE = "a name server takes its TLS settings from the file that tls.config.file names"
+
+_UNMET: Final = {
+    "enableControllerInNamesrv": "there is no controller here, so no slave would be made master; remove the key",
+    "useTLS": _IN_TLS_FILE,
+    "tls.ciphers": "ciphers cannot be chosen; OpenSSL's defaults are used",
+    "tls.protocols": "protocols cannot be chosen; TLS 1.2 and newer are spoken",
+    **{row.key: _IN_TLS_FILE for row in rows(TlsConfig)},
+}
+
+OTHER_KEYS: Final = OtherKeys(without_effect=frozenset(_NAMES.split()), unmet=_UNMET)

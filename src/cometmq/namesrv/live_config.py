@@ -1,6 +1,7 @@
 """The settings of a running name server: what they are now, and how they may change over the network.
 
-An allow-list: rows marked ``live`` change, nothing else does. No path, no address, no port.
+An allow-list: rows marked ``live`` change at once, rows marked ``next_start`` in the file, nothing else does. No path,
+no address, no port.
 """
 
 from __future__ import annotations
@@ -11,10 +12,18 @@ from collections.abc import Mapping
 
 from cometmq.base.errors import CometError, ConfigError
 from cometmq.base.ports import Files
-from cometmq.base.settings import parse_properties, render_properties, rows
-from cometmq.namesrv.config import NamesrvConfig, load_namesrv_config, texts
-from cometmq.protocol.codes import ResponseCode
-from cometmq.protocol.refusal import Refused
+from cometmq.base.properties_file import (
+    decode_file,
+    edit_properties,
+    encode_file,
+    render_properties,
+)
+from cometmq.base.setting_keys import NotChangeable, sort_keys, split_changes
+from cometmq.base.settings import load
+from cometmq.namesrv.config import NamesrvConfig, namesrv_rows, texts
+from cometmq.namesrv.known_keys import OTHER_KEYS
+
+_PROTECTED = frozenset({"configBlackList", "rocketmqHome"})
 
 _log = logging.getLogger("cometmq.namesrv")
 
@@ -24,31 +33,41 @@ class LiveConfig:
 
     def __init__(self, config: NamesrvConfig, files: Files) -> None:
         self.current = config
+        self._at_next_start = config
         self._files = files
 
     def text(self) -> str:
-        """All settings as ``key=value`` lines."""
-        return render_properties(texts(self.current))
+        """All settings as ``key=value`` lines: what the file says, that is what the next start will use."""
+        return render_properties(texts(self._at_next_start))
 
-    def update(self, text: str) -> None:
-        """Apply all of some ``key=value`` lines or none, and write them to ``configStorePath`` if there is one.
+    def update(self, values: Mapping[str, str]) -> list[str]:
+        """Apply all of ``values`` or none, and write them to ``configStorePath`` if there is one.
+
+        Returns:
+            The keys that take effect at the next start.
 
         Raises:
-            Refused: a setting that takes a restart, an unknown key, a bad value, or a file that cannot be written.
+            NotChangeable: a setting that does not change over the network, or that there is no file to keep it in.
+            ConfigError: an unknown key, a bad value, or a file that cannot be written.
         """
-        try:
-            values = parse_properties(text)
-            _check_changeable(values)
-            config, ignored = load_namesrv_config(values, base=self.current)
-        except ConfigError as error:
-            raise Refused(ResponseCode.SYSTEM_ERROR, str(error)) from None
-        meant = {key: value.strip() for key, value in values.items() if key not in ignored}
+        meant, ignored = sort_keys(namesrv_rows(), OTHER_KEYS, values)
+        for key in _PROTECTED.intersection(ignored):
+            raise NotChangeable(f"{key} cannot be changed over the network")
+        now, later = split_changes(namesrv_rows(), meant)
+        if later and not self.current.config_path:
+            raise NotChangeable(
+                f"{', '.join(later)} takes effect at a start only, and this name server has no file to keep it in: "
+                "start it with -c namesrv.conf"
+            )
+        config = load(NamesrvConfig, now, base=self.current)
+        at_next_start = load(NamesrvConfig, meant, base=self._at_next_start)
         if meant:
             self._write(meant)
-            self.current = config
-            _log.info("config changed %s", " ".join(f"{k}={v}" for k, v in meant.items()))
+            self.current, self._at_next_start = config, at_next_start
+            _log.info("config changed keys=%s at_next_start=%s", ",".join(now), ",".join(later))
         if ignored:
             _log.warning("settings without effect here keys=%s", ",".join(ignored))
+        return list(later)
 
     def _write(self, values: Mapping[str, str]) -> None:
         path = self.current.config_path
@@ -56,47 +75,8 @@ class LiveConfig:
             return
         try:
             self._files.make_directory(posixpath.dirname(path) or ".")
-            old = self._files.read(path).decode() if self._files.exists(path) else ""
-            self._files.replace(path, edit_properties(old, values).encode())
-        except (OSError, UnicodeDecodeError, CometError) as error:
+            old = self._files.read(path) if self._files.exists(path) else b""
+            self._files.replace(path, encode_file(edit_properties(decode_file(old), values)))
+        except (OSError, CometError) as error:
             _log.error("config not saved path=%s cause=%s", path, error)
-            raise Refused(
-                ResponseCode.SYSTEM_ERROR, f"{path} cannot be changed: {error}"
-            ) from error
-
-
-def _check_changeable(values: Mapping[str, str]) -> None:
-    fixed = {row.key for row in rows(NamesrvConfig) if not row.live} | {
-        "configBlackList",
-        "rocketmqHome",
-    }
-    for key in values:
-        if key in fixed:
-            raise Refused(
-                ResponseCode.NO_PERMISSION,
-                f"Can not update config in black list: {key} takes a restart with a changed file",
-            )
-
-
-def edit_properties(text: str, values: Mapping[str, str]) -> str:
-    """The text of a properties file with ``values`` set; comments and all other lines stay as they are."""
-    left = dict(values)
-    out: list[str] = []
-    group = ""
-    for line in text.splitlines(keepends=True):
-        group += line
-        bare = group.rstrip("\r\n")
-        if (len(bare) - len(bare.rstrip("\\"))) % 2 == 1 and bare.lstrip()[:1] not in ("#", "!"):
-            continue
-        key = next(iter(parse_properties(group)), None)
-        if key in values:
-            if key in left:
-                out.append(f"{key}={left.pop(key)}\n")
-        else:
-            out.append(group)
-        group = ""
-    out.append(group)
-    result = "".join(out)
-    if left and result and not result.endswith("\n"):
-        result += "\n"
-    return result + "".join(f"{key}={value}\n" for key, value in left.items())
+            raise ConfigError(f"{path} cannot be changed: {error}") from error

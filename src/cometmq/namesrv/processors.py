@@ -9,8 +9,10 @@ import zlib
 from collections.abc import Callable
 from typing import Final
 
-from cometmq.base.errors import UsageError
+from cometmq.base.errors import ConfigError, UsageError
 from cometmq.base.ports import Clock
+from cometmq.base.properties_file import parse_properties_body
+from cometmq.base.setting_keys import NotChangeable, next_start_remark
 from cometmq.model.address import split_address
 from cometmq.model.flags import TopicFlag
 from cometmq.namesrv.kv import ORDER_TOPIC_NAMESPACE, KVConfig
@@ -38,7 +40,6 @@ from cometmq.protocol.refusal import Refused
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 
-CONFIG_BYTES_MAX: Final = 64 * 1024
 STANDARD_JSON_SINCE: Final = 401
 _FAQ: Final = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 
@@ -281,16 +282,15 @@ class ConfigProcessor:
         return command.reply(body=KVTable(table=table).encode())
 
     def _update_config(self, connection: Connection, command: Command) -> Command:
-        if len(command.body) > CONFIG_BYTES_MAX:
-            raise Refused(
-                ResponseCode.SYSTEM_ERROR, f"settings of more than {CONFIG_BYTES_MAX} bytes"
-            )
         try:
-            text = bytes(command.body).decode()
-        except UnicodeDecodeError:
-            raise Refused(ResponseCode.SYSTEM_ERROR, "settings must be UTF-8 text") from None
-        self._config.update(text)
-        return command.reply()
+            later = self._config.update(parse_properties_body(command.body))
+        except NotChangeable as error:
+            raise Refused(
+                ResponseCode.NO_PERMISSION, f"Can not update config in black list: {error}"
+            ) from None
+        except ConfigError as error:
+            raise Refused(ResponseCode.SYSTEM_ERROR, str(error)) from None
+        return command.reply(remark=next_start_remark(later))
 
     def _get_config(self, connection: Connection, command: Command) -> Command:
         return command.reply(body=self._config.text().encode())

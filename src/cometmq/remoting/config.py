@@ -43,39 +43,49 @@ class RemotingServerConfig:
         "Seconds without a byte in either direction after which a connection is closed.",
         default=120,
         low=1,
+        next_start=True,
     )
     backlog: int = setting(
         "serverSocketBacklog",
         "Connections the kernel keeps waiting to be accepted.",
         default=1024,
         low=1,
+        next_start=True,
     )
     send_buffer_bytes: int = setting(
-        "serverSocketSndBufSize", "Kernel send buffer; 0 leaves it to the kernel.", default=0, low=0
+        "serverSocketSndBufSize",
+        "Kernel send buffer; 0 leaves it to the kernel.",
+        default=0,
+        low=0,
+        next_start=True,
     )
     receive_buffer_bytes: int = setting(
         "serverSocketRcvBufSize",
         "Kernel receive buffer; 0 leaves it to the kernel.",
         default=0,
         low=0,
+        next_start=True,
     )
     outgoing_high_bytes: int = setting(
         "writeBufferHighWaterMark",
         "Unsent bytes above which a peer is no longer read from; 0 means 1 MiB.",
         default=0,
         low=0,
+        next_start=True,
     )
     outgoing_low_bytes: int = setting(
         "writeBufferLowWaterMark",
         "Unsent bytes below which it is read from again; 0 means a quarter of the high mark.",
         default=0,
         low=0,
+        next_start=True,
     )
     calls_max: int = setting(
         "serverAsyncSemaphoreValue",
         "Unanswered calls of the server per connection.",
         default=64,
         low=1,
+        next_start=True,
     )
     frame_bytes_max: int = setting(
         "frameMaxLength",
@@ -169,25 +179,39 @@ class RemotingClientConfig:
     """How a client connects and how much it may have under way."""
 
     connect_millis_max: int = setting(
-        "connectTimeoutMillis", "Time limit for opening a connection.", default=3000, low=1
+        "connectTimeoutMillis",
+        "Time limit for opening a connection.",
+        default=3000,
+        low=1,
+        next_start=True,
     )
     idle_seconds_max: int = setting(
         "clientChannelMaxIdleTimeSeconds",
         "Seconds without a byte in either direction after which a connection is closed.",
         default=120,
         low=1,
+        next_start=True,
     )
     calls_max: int = setting(
-        "clientAsyncSemaphoreValue", "Unanswered calls per connection.", default=65535, low=1
+        "clientAsyncSemaphoreValue",
+        "Unanswered calls per connection.",
+        default=65535,
+        low=1,
+        next_start=True,
     )
     send_buffer_bytes: int = setting(
-        "clientSocketSndBufSize", "Kernel send buffer; 0 leaves it to the kernel.", default=0, low=0
+        "clientSocketSndBufSize",
+        "Kernel send buffer; 0 leaves it to the kernel.",
+        default=0,
+        low=0,
+        next_start=True,
     )
     receive_buffer_bytes: int = setting(
         "clientSocketRcvBufSize",
         "Kernel receive buffer; 0 leaves it to the kernel.",
         default=0,
         low=0,
+        next_start=True,
     )
 
     # Below: fields without a key. A client embedded in a broker shares the broker's file, where the

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cometmq.base.errors import ConfigError
-from cometmq.base.settings import load, parse_properties, rows, setting, unknown_key
+from cometmq.base.properties_file import decode_file, parse_properties
+from cometmq.base.settings import load, rows, setting, unknown_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +129,8 @@ class TlsConfig:
 def load_tls_config(path: str) -> TlsConfig:
     """The settings of a properties file (``tls.config.file``). Raises ConfigError."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = decode_file(Path(path).read_bytes())
+    except OSError as error:
         raise ConfigError(f"cannot read the TLS settings in {path}: {error}") from error
     return tls_config_of(parse_properties(text))
 

@@ -50,12 +50,16 @@ class ConsumeQueueConfig:
         low=8,
     )
     message_delay_level: str = setting(
-        "messageDelayLevel", "Delays by level, from level 1 on.", default=DELAY_LEVELS
+        "messageDelayLevel",
+        "Delays by level, from level 1 on.",
+        default=DELAY_LEVELS,
+        next_start=True,
     )
     extended: bool = setting(
         "enableConsumeQueueExt",
         "Keep the extended consume queue: tag hash, store time and filter bits beside each entry.",
         default=False,
+        next_start=True,
     )
     extended_file_bytes: int = setting(
         "mappedFileSizeConsumeQueueExt",
@@ -76,11 +80,14 @@ class ConsumeQueueConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexConfig:
-    enabled: bool = setting("messageIndexEnable", "Keep the key index.", default=True)
+    enabled: bool = setting(
+        "messageIndexEnable", "Keep the key index.", default=True, next_start=True
+    )
     safe: bool = setting(
         "messageIndexSafe",
         "Recover from where the index is known to be on disk, however far back.",
         default=False,
+        next_start=True,
     )
     slot_count: int = setting(
         "maxHashSlotNum", "Hash slots of one index file.", default=5_000_000, low=1
@@ -100,6 +107,7 @@ class FlushConfig:
         "When a send is answered: at once, or after its bytes are on disk.",
         default=ASYNC_FLUSH,
         choices=(ASYNC_FLUSH, SYNC_FLUSH),
+        next_start=True,
     )
     log_interval_ms: int = setting(
         "flushIntervalCommitLog", "Pause between log flushes.", default=500, low=1, live=True
@@ -208,7 +216,11 @@ class RetentionConfig:
         "deleteFileBatchMax", "Most log files deleted in one run.", default=10, low=1, live=True
     )
     clean_interval_ms: int = setting(
-        "cleanResourceInterval", "Pause between clean-up runs.", default=10_000, low=100
+        "cleanResourceInterval",
+        "Pause between clean-up runs.",
+        default=10_000,
+        low=100,
+        next_start=True,
     )
 
 

@@ -7,11 +7,10 @@ from collections import Counter
 import pytest
 
 from cometmq.base.errors import ConfigError
-from cometmq.base.settings import parse_properties, rows
+from cometmq.base.properties_file import parse_properties
+from cometmq.base.settings import rows
 from cometmq.broker import local_host
-from cometmq.broker.config import BrokerConfig, broker_rows, config_text, load_broker_config
-from cometmq.broker.config_file import with_changes
-from cometmq.broker.known_keys import ALIASES, KNOWN_KEYS
+from cometmq.broker.config import BrokerConfig, config_text, load_broker_config
 
 SAMPLE = """\
 # a broker.conf as RocketMQ ships it, and more
@@ -38,12 +37,29 @@ def test_a_broker_conf_of_rocketmq_is_read_unchanged() -> None:
     assert ignored == ["sendMessageThreadPoolNums"]
 
 
-def test_every_key_of_rocketmq_is_taken() -> None:
-    known = broker_rows()
-    meaningless = {key: "1" for key in KNOWN_KEYS if ALIASES.get(key, key) not in known}
-    config, ignored = load_broker_config(meaningless)
-    assert sorted(ignored) == sorted(meaningless)
-    assert config == load_broker_config({})[0]
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        ("aclEnable", "no access control"),
+        ("authenticationEnabled", "no access control"),
+        ("authorizationEnabled", "no access control"),
+        ("enableDLegerCommitLog", "on this machine only"),
+        ("enableControllerMode", "on this machine only"),
+        ("enabledAppendPropCRC", "not its properties"),
+        ("useTLS", "tls.enable"),
+    ],
+)
+def test_protection_that_is_not_there_refuses_the_start(key: str, reason: str) -> None:
+    for text in ("true", " TRUE ", "yes", "1"):
+        with pytest.raises(ConfigError, match=f"{key}='{text.strip()}' cannot be met: .*{reason}"):
+            load_broker_config({key: text})
+    for text in ("false", "False", ""):
+        assert load_broker_config({key: text})[1] == [key]
+
+
+def test_the_reason_comes_before_other_mistakes() -> None:
+    with pytest.raises(ConfigError, match="no access control"):
+        load_broker_config({"brokerId": "-1", "noSuchKey": "1", "aclEnable": "true"})
 
 
 def test_no_key_belongs_to_two_settings() -> None:
@@ -128,10 +144,3 @@ def test_tls_settings_come_from_their_file_and_yield_to_the_broker_conf(
     config, _ = load_broker_config({"tls.config.file": str(path), "tls.server.mode": "permissive"})
     assert config.tls.server_mode == "permissive"
     assert config.tls.server_cert_path == "/c"
-
-
-def test_changes_keep_comments_and_order_of_the_file() -> None:
-    text = "# mine\nlistenPort = 1\n\nb=2\\\n  3\nlistenPort=9"
-    changed = with_changes(text, {"listenPort": "5", "regionId": " x\\y"})
-    assert changed == "# mine\nlistenPort=5\n\nb=2\\\n  3\nregionId=\\ x\\\\y\n"
-    assert parse_properties(changed) == {"listenPort": "5", "b": "23", "regionId": " x\\y"}

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from cometmq.base.errors import ConfigError
-from cometmq.base.settings import parse_properties
+from cometmq.base.properties_file import parse_properties
+from cometmq.base.setting_keys import NotChangeable
 from cometmq.base.system import SystemClock, SystemFiles
 from cometmq.broker.config import BrokerConfig, load_broker_config
-from cometmq.broker.live_config import LiveConfig, NotChangeable
+from cometmq.broker.live_config import LiveConfig
 
 
-def live_config(path: Path | None = None) -> LiveConfig:
-    config, _ = load_broker_config({"brokerName": "a"})
+def live_config(path: Path | None = None, values: Mapping[str, str] | None = None) -> LiveConfig:
+    config, _ = load_broker_config({"brokerName": "a", **(values or {})})
     return LiveConfig(
         config, clock=SystemClock(), files=SystemFiles(), path=str(path) if path else None
     )
@@ -48,7 +50,10 @@ def test_a_change_is_seen_told_and_written(tmp_path: Path) -> None:
         "namesrvAddr",
         "storePathRootDir",
         "storePathCommitLog",
-        "mapedFileSizeCommitLog",
+        "mappedFileSizeCommitLog",
+        "recoverByTruncating",
+        "filterFunctionDirectory",
+        "frameMaxLength",
         "tls.server.keyPath",
         "tls.config.file",
         "brokerConfigPath",
@@ -63,6 +68,47 @@ def test_who_it_is_and_where_its_files_lie_do_not_change(key: str) -> None:
     with pytest.raises(NotChangeable, match=key):
         live.update({key: "1"})
     assert live.current is before
+
+
+def test_an_older_spelling_does_not_open_a_way() -> None:
+    with pytest.raises(NotChangeable, match="mappedFileSizeCommitLog"):
+        live_config().update({"mapedFileSizeCommitLog": "8192"})
+
+
+def test_a_setting_of_the_start_waits_for_the_start(tmp_path: Path) -> None:
+    path = tmp_path / "broker.conf"
+    live = live_config(path)
+    assert live.update({"flushDiskType": "SYNC_FLUSH", "traceOn": "false"}) == ["flushDiskType"]
+    assert not live.current.store.flush.is_sync
+    assert not live.current.topics.trace_on
+    assert parse_properties(live.text())["flushDiskType"] == "SYNC_FLUSH"
+    again, _ = load_broker_config(parse_properties(path.read_text()))
+    assert again.store.flush.is_sync
+
+    assert live.update({"brokerPermission": "4"}) == []
+    assert parse_properties(live.text())["flushDiskType"] == "SYNC_FLUSH"
+
+
+def test_what_the_next_start_would_refuse_is_refused_now(tmp_path: Path) -> None:
+    path = tmp_path / "broker.conf"
+    many = {"mappedFileSizeConsumeQueueExt": "64", "expectConsumerNumUseFilter": "10000"}
+    live = live_config(path, many)
+    live.update({"enableConsumeQueueExt": "true"})
+    with pytest.raises(ConfigError, match="mappedFileSizeConsumeQueueExt=64 must be at least"):
+        live.update({"enableCalcFilterBitMap": "true"})
+    assert path.read_text() == "enableConsumeQueueExt=true\n"
+
+
+def test_without_a_file_nothing_can_be_stored_for_the_next_start() -> None:
+    with pytest.raises(NotChangeable, match=r"regionId takes effect at a start only.*-c"):
+        live_config().update({"regionId": "north", "traceOn": "false"})
+
+
+def test_a_file_that_cannot_be_written_refuses_the_change(tmp_path: Path) -> None:
+    live = live_config(tmp_path / "nowhere" / "broker.conf")
+    with pytest.raises(ConfigError, match="cannot be changed"):
+        live.update({"traceOn": "false"})
+    assert live.current.topics.trace_on
 
 
 @pytest.mark.parametrize(

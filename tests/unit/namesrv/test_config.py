@@ -5,33 +5,11 @@ from pathlib import Path
 import pytest
 
 from cometmq.base.errors import ConfigError
-from cometmq.base.settings import parse_properties, rows
+from cometmq.base.properties_file import parse_properties
+from cometmq.base.setting_keys import NotChangeable
 from cometmq.base.system import SystemFiles
 from cometmq.namesrv.config import NamesrvConfig, load_namesrv_config, texts
-from cometmq.namesrv.known_keys import WITHOUT_EFFECT
-from cometmq.namesrv.live_config import LiveConfig, edit_properties
-from cometmq.protocol.codes import ResponseCode
-from cometmq.protocol.refusal import Refused
-
-# What a 4.9.7 and a 5.5.0 name server answer when asked for their configuration.
-JAVA_KEYS = """
-    serverSocketBacklog writeBufferHighWaterMark serverWorkerThreads serverSelectorThreads
-    serverChannelMaxIdleTimeSeconds writeBufferLowWaterMark serverSocketRcvBufSize serverAsyncSemaphoreValue
-    kvConfigPath configStorePath clusterTest orderMessageEnable serverSocketSndBufSize serverOnewaySemaphoreValue
-    serverCallbackExecutorThreads listenPort rocketmqHome productEnvName useEpollNativeSelector
-    serverPooledByteBufAllocatorEnable bindAddress clientRequestThreadPoolNums
-    clientRequestThreadPoolQueueCapacity configBlackList defaultThreadPoolNums defaultThreadPoolQueueCapacity
-    deleteTopicWithBrokerRegistration enableAllTopicList enableControllerInNamesrv enableShutdownGracefully
-    enableTopicList needWaitForService notifyMinBrokerIdChanged returnOrderTopicConfigToBroker
-    scanNotActiveBrokerInterval serverNettyWorkerGroupEnable shutdownWaitTimeSeconds supportActingMaster
-    unRegisterBrokerQueueCapacity waitSecondsForService
-"""
-
-
-def test_every_key_of_rocketmq_is_known_once() -> None:
-    own = {row.key for row in rows(NamesrvConfig)}
-    assert set(JAVA_KEYS.split()) <= own | WITHOUT_EFFECT
-    assert not own & WITHOUT_EFFECT
+from cometmq.namesrv.live_config import LiveConfig
 
 
 def test_keys_without_effect_are_named() -> None:
@@ -76,13 +54,13 @@ def live(tmp_path: Path, content: str = "") -> tuple[LiveConfig, Path]:
 def test_the_first_change_makes_the_file_and_its_directory(tmp_path: Path) -> None:
     path = tmp_path / "new" / "namesrv.properties"
     config, _ = load_namesrv_config({"configStorePath": str(path)})
-    LiveConfig(config, SystemFiles()).update("orderMessageEnable=true\n")
+    LiveConfig(config, SystemFiles()).update({"orderMessageEnable": "true"})
     assert path.read_text() == "orderMessageEnable=true\n"
 
 
 def test_a_change_over_the_network_applies_and_is_kept(tmp_path: Path) -> None:
     config, path = live(tmp_path, "# mine\nlistenPort=1\norderMessageEnable = false\n")
-    config.update("orderMessageEnable=true\nwaitSecondsForService=3\n")
+    config.update({"orderMessageEnable": "true", "waitSecondsForService": "3"})
     assert config.current.order_message_enable
     assert path.read_text() == (
         "# mine\nlistenPort=1\norderMessageEnable=true\nwaitSecondsForService=3\n"
@@ -96,33 +74,61 @@ def test_a_change_over_the_network_applies_and_is_kept(tmp_path: Path) -> None:
 def test_paths_and_addresses_are_not_changed_over_the_network(tmp_path: Path, key: str) -> None:
     config, path = live(tmp_path)
     before = config.current
-    with pytest.raises(Refused) as refusal:
-        config.update(f"orderMessageEnable=true\n{key}=1\n")
-    assert refusal.value.code == ResponseCode.NO_PERMISSION
+    with pytest.raises(NotChangeable, match=key):
+        config.update({"orderMessageEnable": "true", key: "1"})
     assert (config.current, path.read_text()) == (before, "")
 
 
-@pytest.mark.parametrize("text", ["nonsense=1", "orderMessageEnable=maybe", "x=\\uZZZZ"])
-def test_a_bad_change_is_refused(tmp_path: Path, text: str) -> None:
-    config, _ = live(tmp_path)
-    with pytest.raises(Refused) as refusal:
-        config.update(text)
-    assert refusal.value.code == ResponseCode.SYSTEM_ERROR
+@pytest.mark.parametrize(("key", "text"), [("nonsense", "1"), ("orderMessageEnable", "maybe")])
+def test_a_bad_change_is_refused(tmp_path: Path, key: str, text: str) -> None:
+    config, path = live(tmp_path)
+    with pytest.raises(ConfigError, match=key):
+        config.update({"waitSecondsForService": "1", key: text})
+    assert path.read_text() == ""
+
+
+def test_a_setting_of_the_start_waits_for_the_start(tmp_path: Path) -> None:
+    config, path = live(tmp_path)
+    assert config.update({"scanNotActiveBrokerInterval": "500"}) == ["scanNotActiveBrokerInterval"]
+    assert config.current.scan_interval_ms == 10_000
+    assert "scanNotActiveBrokerInterval=500\n" in config.text()
+    assert path.read_text() == "scanNotActiveBrokerInterval=500\n"
+    with pytest.raises(NotChangeable, match="no file to keep it in"):
+        LiveConfig(NamesrvConfig(), SystemFiles()).update({"serverSocketBacklog": "7"})
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "reason"),
+    [
+        ("enableControllerInNamesrv", "true", "there is no controller"),
+        ("tls.server.mode", "enforcing", "tls.config.file"),
+        ("useTLS", "true", "tls.config.file"),
+    ],
+)
+def test_protection_that_is_not_there_is_refused(
+    tmp_path: Path, key: str, text: str, reason: str
+) -> None:
+    with pytest.raises(ConfigError, match=rf"{key}='{text}' cannot be met: .*{reason}"):
+        load_namesrv_config({key: text})
+    with pytest.raises(ConfigError, match=key):
+        live(tmp_path)[0].update({key: text})
+    assert load_namesrv_config({key: "false"}) == (NamesrvConfig(), [key])
+
+
+@pytest.mark.parametrize("key", ["orderMessageEnable", "productEnvName"])
+@pytest.mark.parametrize("line_end", ["\\u2028", "\\u0085", "\\f", "\\u000b", "\\n", "\\r"])
+def test_a_value_cannot_smuggle_in_another_setting(tmp_path: Path, key: str, line_end: str) -> None:
+    config, path = live(tmp_path, "# mine\n")
+    text = f"waitSecondsForService=1\n{key}=true{line_end}bindAddress=0.0.0.0\n"
+    with pytest.raises(ConfigError, match=f"{key} must not hold the control character"):
+        config.update(parse_properties(text))
+    assert path.read_text() == "# mine\n"
 
 
 def test_a_change_that_cannot_be_written_does_not_apply(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no directory")
     path = str(tmp_path / "file" / "n.conf")
     config = LiveConfig(NamesrvConfig(config_path=path), SystemFiles())
-    with pytest.raises(Refused, match="cannot be changed"):
-        config.update("orderMessageEnable=true")
+    with pytest.raises(ConfigError, match="cannot be changed"):
+        config.update({"orderMessageEnable": "true"})
     assert not config.current.order_message_enable
-
-
-def test_editing_keeps_every_other_line() -> None:
-    text = "! a=0\\\na = 1\nlong=x\\\n  a=y\nb:2\na=3"
-    assert edit_properties(text, {"a": "9", "c": "4"}) == (
-        "! a=0\\\na=9\nlong=x\\\n  a=y\nb:2\nc=4\n"
-    )
-    assert edit_properties("", {"a": "1"}) == "a=1\n"
-    assert edit_properties("b=1", {"a": "1"}) == "b=1\na=1\n"

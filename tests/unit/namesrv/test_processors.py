@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from cometmq.base.settings import parse_properties
+from cometmq.base.properties_file import parse_properties
 from cometmq.model.topic import DataVersion, TopicConfig
 from cometmq.namesrv.config import NamesrvConfig
 from cometmq.namesrv.server import NameServer

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cometmq.base.errors import CallTimedOut, ConnectionLost
-from cometmq.base.settings import parse_properties
+from cometmq.base.properties_file import parse_properties
 from cometmq.model.address import pack_host
 from cometmq.model.message_id import offset_id_text
 from cometmq.model.message_queue import MessageQueue
@@ -259,7 +259,7 @@ def test_settings_are_read_and_changed(rig: Any) -> None:
         (b"brokerPermission=lots\n", 1, "brokerPermission"),
         (b"brokerPermision=4\n", 1, "brokerPermission"),
         (b"\xff\xfe", 1, "UTF-8"),
-        (b"a=\\u12", 1, "unknown setting"),
+        (b"a=\\u0061", 1, "unknown setting"),
         (b"a=\\uzzzz", 1, "escape"),
     ],
 )
@@ -270,6 +270,52 @@ def test_a_setting_that_cannot_change_is_named(
     assert reply.code == code
     assert named in reply.remark
     assert rig.conf.read_text() == "# settings\n"
+
+
+LINE_ENDS = ["\\u2028", "\\u2029", "\\u0085", "\\f", "\\u000b", "\\u001c", "\\n", "\\r", "\\u0000"]
+
+
+@pytest.mark.parametrize("key", ["msgTraceTopicName", "haMasterAddress", "brokerPermission"])
+@pytest.mark.parametrize("line_end", LINE_ENDS)
+def test_a_value_cannot_smuggle_in_another_setting(rig: Any, key: str, line_end: str) -> None:
+    body = f"{key}=4{line_end}filterFunctionDirectory=/tmp/x{line_end}bindAddress=0.0.0.0\n"
+    reply = rig.ask(25, None, body.encode())
+    assert reply.code == 1
+    assert f"{key} must not hold the control character" in reply.remark
+    assert rig.conf.read_text() == "# settings\n"
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u0085", "\f", "\v", "\x1c"])
+def test_only_line_feed_and_carriage_return_end_a_line(rig: Any, separator: str) -> None:
+    body = f"haMasterAddress=a{separator}bindAddress=0.0.0.0\n"
+    assert rig.ask(25, None, body.encode()).code == 1
+    assert rig.conf.read_text() == "# settings\n"
+
+
+def test_settings_of_many_bytes_are_refused_unread(rig: Any) -> None:
+    reply = rig.ask(25, None, b"haMasterAddress=" + b"x" * 64 * 1024)
+    assert (reply.code, rig.conf.read_text()) == (1, "# settings\n")
+    assert reply.remark == "settings of 65552 bytes; at most 65536 are taken"
+
+
+def test_a_setting_of_the_start_is_stored_and_the_answer_says_so(rig: Any) -> None:
+    reply = rig.ask(25, None, b"maxErrorRateOfBloomFilter=10\nbrokerPermission=4\n")
+    assert (reply.code, reply.remark) == (
+        0,
+        "stored; takes effect at the next start: maxErrorRateOfBloomFilter",
+    )
+    told = parse_properties(bytes(rig.ask(26).body).decode())
+    assert told["maxErrorRateOfBloomFilter"] == "10"
+    assert rig.conf.read_text() == "# settings\nmaxErrorRateOfBloomFilter=10\nbrokerPermission=4\n"
+
+
+@pytest.mark.parametrize("key", ["aclEnable", "authenticationEnabled", "enableControllerMode"])
+def test_protection_that_is_not_there_cannot_be_turned_on(rig: Any, key: str) -> None:
+    assert rig.ask(25, None, f"{key}=false\n".encode()).code == 0
+    reply = rig.ask(25, None, f"{key}=true\n".encode())
+    assert reply.code == 1
+    assert f"{key}='true' cannot be met" in reply.remark
+    assert rig.conf.read_text() == f"# settings\n{key}=false\n"
 
 
 def test_no_settings_change_nothing(rig: Any) -> None:

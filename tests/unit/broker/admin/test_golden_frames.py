@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cometmq.base.settings import parse_properties
+from cometmq.base.properties_file import parse_properties
 from cometmq.broker.config import load_broker_config
 from cometmq.protocol import fastjson
 from cometmq.protocol.command import Command

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from cometmq.base.errors import ConfigError
-from cometmq.base.settings import parse_properties
-from cometmq.broker.live_config import LiveConfig, NotChangeable
+from cometmq.base.properties_file import parse_properties_body
+from cometmq.base.setting_keys import NotChangeable, next_start_remark
+from cometmq.broker.live_config import LiveConfig
 from cometmq.protocol.bodies.topic import encode_data_version
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
@@ -24,16 +25,12 @@ class ConfigAdmin:
     def update(self, connection: Connection, command: Command) -> Command:
         """All of the settings in the body or none: a tool that sends ten must not guess which of them count."""
         try:
-            text = bytes(command.body).decode()
-        except UnicodeDecodeError:
-            raise Refused(ResponseCode.SYSTEM_ERROR, "the body is not UTF-8 text") from None
-        try:
-            self._live.update(parse_properties(text))
+            later = self._live.update(parse_properties_body(command.body))
         except NotChangeable as error:
             raise Refused(ResponseCode.NO_PERMISSION, str(error)) from None
         except ConfigError as error:
             raise Refused(ResponseCode.SYSTEM_ERROR, str(error)) from None
-        return command.reply()
+        return command.reply(remark=next_start_remark(later))
 
     def get(self, connection: Connection, command: Command) -> Command:
         version = encode_data_version(self._live.version).decode()
