@@ -11,9 +11,14 @@ from cometmq.broker.config import load_broker_config
 from cometmq.broker.server import Broker
 from cometmq.namesrv.config import load_namesrv_config
 from cometmq.namesrv.server import NameServer
+from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.command import Command
 from cometmq.remoting.client import RemotingClient
+from cometmq.remoting.connection import Connection
+from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.remoting.server import RemotingServer
 from cometmq.remoting.tls import load_tls_config
+from tests.integration.test_namesrv import registration
 
 GET_ROUTE = 105
 
@@ -47,6 +52,39 @@ def test_a_broker_registers_over_tls(tmp_path: Path) -> None:
             await client.close()
             await broker.stop()
             await name_server.stop()
+
+    asyncio.run(main())
+
+
+def test_a_name_server_tells_brokers_over_tls(tmp_path: Path) -> None:
+    tls_file = str(_tls_file(tmp_path))
+    names, _ = load_namesrv_config(
+        {"listenPort": "0", "tls.config.file": tls_file, "notifyMinBrokerIdChanged": "true"}
+    )
+
+    async def main() -> None:
+        told: asyncio.Queue[Command] = asyncio.Queue()
+
+        def take(connection: Connection, command: Command) -> None:
+            told.put_nowait(command)
+
+        dispatcher = Dispatcher()
+        dispatcher.add(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, take)
+        slave = RemotingServer(dispatcher, tls=load_tls_config(tls_file))
+        port = await slave.start("127.0.0.1", 0)
+        name_server = NameServer(names)
+        await name_server.start()
+        client = RemotingClient(tls=load_tls_config(tls_file))
+        try:
+            address = f"127.0.0.1:{name_server.port}"
+            await client.call(address, registration(1, f"127.0.0.1:{port}"))
+            await client.call(address, registration())
+            notice = await asyncio.wait_for(told.get(), 10)
+            assert (notice.ext or {})["minBrokerId"] == "0"
+        finally:
+            await client.close()
+            await name_server.stop()
+            await slave.stop()
 
     asyncio.run(main())
 

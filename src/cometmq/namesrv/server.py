@@ -82,8 +82,9 @@ class NameServer:
         remoting = RemotingServer(
             self.dispatcher, config=config.remoting, tls=tls, on_close=self._connection_lost
         )
+        client = RemotingClient(tls=tls)
         await remoting.start(config.bind_address, config.listen_port)
-        self._remoting = remoting
+        self._remoting, self._client = remoting, client
         if config.address_service.port:
             try:
                 await self._start_address_service(config)
@@ -148,8 +149,6 @@ class NameServer:
         """Tell the brokers of a name which of them has the lowest id now (RocketMQ 5)."""
         if not self.config.current.notify_min_id_changed:
             return
-        if self._client is None:
-            self._client = RemotingClient()
         header = NotifyMinBrokerIdChangeHeader(
             min_broker_id=change.min_id,
             broker_name=change.broker_name,

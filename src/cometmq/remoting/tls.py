@@ -75,6 +75,7 @@ class TlsConfig:
             return None
         if not self.server_cert_path and not self.server_key_path:
             if self.server_mode == "permissive" and not self.is_test_mode:
+                self._refuse_protection_of_plain_text()
                 return None
             demand = "tls.test.mode.enable" if self.is_test_mode else "tls.server.mode=enforcing"
             raise ConfigError(
@@ -98,11 +99,19 @@ class TlsConfig:
             _load_trust(context, "tls.server", self.server_trust_path)
             is_optional = self.client_auth == "optional"
             context.verify_mode = ssl.CERT_OPTIONAL if is_optional else ssl.CERT_REQUIRED
+        elif self.verifies_client and not self.is_test_mode:
+            raise ConfigError(
+                "tls.server.authClient=true has no effect while no client is asked for a certificate: "
+                "set tls.server.need.client.auth=require"
+            )
         return context
 
     def client_context(self) -> ssl.SSLContext | None:
         """The context to connect with; None when TLS is not enabled. Raises ConfigError."""
         if not self.is_client_enabled:
+            if self.verifies_server or self.checks_hostname:
+                key = "authServer" if self.verifies_server else "checkHostname"
+                raise ConfigError(f"tls.client.{key}=true has no effect without tls.enable=true")
             return None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -124,6 +133,19 @@ class TlsConfig:
                 self.client_key_password,
             )
         return context
+
+    def _refuse_protection_of_plain_text(self) -> None:
+        asked = {
+            "tls.server.need.client.auth": self.client_auth != "none",
+            "tls.server.authClient": self.verifies_client,
+            "tls.server.trustCertPath": self.server_trust_path,
+            "tls.server.keyPassword": self.server_key_password,
+        }
+        for key, is_asked in asked.items():
+            if is_asked:
+                raise ConfigError(
+                    f"{key} has no effect without a certificate: set tls.server.certPath and tls.server.keyPath"
+                )
 
 
 def load_tls_config(path: str) -> TlsConfig:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import trustme
 
 from cometmq.base.errors import ConfigError
 from cometmq.base.settings import load
@@ -48,11 +49,34 @@ def test_tls_without_certificate_is_off_by_default() -> None:
         ({"tls.server.certPath": "/none.pem", "tls.server.keyPath": "/none.key"}, "/none.pem"),
         ({"tls.server.mode": "permisive"}, "one of disabled, permissive, enforcing"),
         ({"tls.server.cert": "x"}, "did you mean 'tls.server.certPath'"),
+        ({"tls.server.need.client.auth": "require"}, "need.client.auth.*without a certificate"),
+        ({"tls.server.authClient": "true"}, "authClient.*without a certificate"),
+        ({"tls.server.trustCertPath": "/ca"}, "trustCertPath.*without a certificate"),
     ],
 )
 def test_unusable_tls_settings_say_what_to_change(values: dict[str, str], expected: str) -> None:
     with pytest.raises(ConfigError, match=expected):
         tls_config_of(values).server_context()
+
+
+def test_clients_that_are_not_asked_for_a_certificate_cannot_be_verified(tmp_path: Path) -> None:
+    chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
+    certificate = trustme.CA().issue_cert("127.0.0.1")
+    certificate.cert_chain_pems[0].write_to_path(str(chain))
+    certificate.private_key_pem.write_to_path(str(key))
+    values = {
+        "tls.server.certPath": str(chain),
+        "tls.server.keyPath": str(key),
+        "tls.server.authClient": "true",
+    }
+    with pytest.raises(ConfigError, match="authClient=true.*tls.server.need.client.auth=require"):
+        tls_config_of(values).server_context()
+
+
+@pytest.mark.parametrize("key", ["tls.client.authServer", "tls.client.checkHostname"])
+def test_servers_cannot_be_verified_over_plain_text(key: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{key}=true has no effect without tls.enable=true"):
+        tls_config_of({key: "true"}).client_context()
 
 
 def test_missing_trust_file_is_named() -> None:
