@@ -18,9 +18,12 @@ PAGE = Path(__file__).parents[1] / "docs" / "reference" / "settings.md"
 
 HEAD = """# Settings
 
-Written by `tools/settings_page.py` from the software; do not edit. Keys are RocketMQ's where it has one. *live*
-settings can be changed while the server runs (`updateBrokerConfig`, `updateNamesrvConfig`); the others need a restart.
-A RocketMQ key that is not here is accepted and has no effect; the log names it once.
+Written by `tools/settings_page.py` from the software; do not edit. Keys are RocketMQ's where it has one.
+
+What becomes of a setting that is sent to a running server (`updateBrokerConfig`, `updateNamesrvConfig`): *live* takes
+effect at once; *next start* is written into the file and takes effect when the server starts again; all others are
+refused. A RocketMQ key that is not here is accepted and has no effect; the log names it once. Keys that ask for
+protection that is not there are [refused](../operating.md#configuration).
 """
 
 
@@ -38,14 +41,15 @@ def page() -> str:
 
 
 def _table(settings: Iterable[Row]) -> Iterable[str]:
-    yield "| key | default | live | meaning |"
+    yield "| key | default | changes | meaning |"
     yield "| --- | --- | --- | --- |"
     for row in settings:
         default = render(row.default).replace("|", "\\|")
         bounds = _bounds(row)
         meaning = f"{row.help} {bounds}".strip().replace("|", "\\|")
         shown = f"`{default}`" if default else ""
-        yield f"| `{row.key}` | {shown} | {'live' if row.live else ''} | {meaning} |"
+        changes = "live" if row.live else "next start" if row.next_start else ""
+        yield f"| `{row.key}` | {shown} | {changes} | {meaning} |"
 
 
 def _bounds(row: Row) -> str:

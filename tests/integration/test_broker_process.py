@@ -110,6 +110,9 @@ def test_it_prints_its_settings(tmp_path: Path) -> None:
         ("flushDiskType=NEVER\n", "flushDiskType must be one of"),
         ("namesrvAddr=nonsense\n", "expected an address like 127.0.0.1:9876"),
         ("brokerRole=SLAVE\nbrokerId=1\n", "brokerRole=SLAVE needs replication"),
+        ("aclEnable=true\n", "aclEnable='true' cannot be met: this broker has no access control"),
+        ("tls.server.need.client.auth=require\n", "has no effect without a certificate"),
+        ("regionId=a\\u2028b\n", "regionId must not hold the control character U+2028"),
     ],
 )
 def test_settings_that_cannot_be_used(tmp_path: Path, text: str, message: str) -> None:

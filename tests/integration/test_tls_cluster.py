@@ -18,7 +18,8 @@ from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.remoting.server import RemotingServer
 from cometmq.remoting.tls import load_tls_config
-from tests.integration.test_namesrv import registration
+
+from .test_namesrv import registration
 
 GET_ROUTE = 105
 

@@ -96,7 +96,10 @@ def _entries(text: str) -> Iterator[tuple[str, str | None]]:
         line = pieces[position].lstrip(_BLANKS)
         is_comment = not said and line[:1] in ("#", "!")
         if _is_continued(line) and not is_comment:
-            said.append(line[:-1])
+            if (
+                len(line) > 1
+            ):  # a line of a backslash alone says nothing, not even that a comment cannot follow
+                said.append(line[:-1])
             continue
         yield "".join(raw), None if is_comment else "".join((*said, line)) or None
         raw, said = [], []

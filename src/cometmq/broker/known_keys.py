@@ -194,8 +194,10 @@ _KEYS = """
     writeWithoutMmap
 """
 
-# Places of RocketMQ 3's files, still in many a broker.conf. RocketMQ 4 and 5 put them below storePathRootDir, as we do.
-_PLACES = "storePathConsumeQueue storePathIndex storeCheckpoint abortFile"
+# RocketMQ 3 knew these, and many a broker.conf still has them. The places are below storePathRootDir since RocketMQ 4.
+_OLD_KEYS = """
+    storePathConsumeQueue storePathIndex storeCheckpoint abortFile checkTransactionMessageEnable
+"""
 
 _NO_ACCOUNTS = (
     "this broker has no access control, so whoever reaches its port may read, write and delete; "
@@ -222,7 +224,7 @@ _UNMET: Final = {
 }
 
 OTHER_KEYS: Final = OtherKeys(
-    without_effect=frozenset(_KEYS.split()) | frozenset(_PLACES.split()),
+    without_effect=frozenset(_KEYS.split()) | frozenset(_OLD_KEYS.split()),
     unmet=_UNMET,
     aliases=_ALIASES,
 )

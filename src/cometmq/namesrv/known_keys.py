@@ -34,6 +34,8 @@ _NAMES: Final = """
     controllerDLegerGroup controllerDLegerPeers controllerDLegerSelfId controllerStorePath mappedFileSize
     electMasterMaxRetryCount enableElectUncleanMaster processReadEvent isProcessReadEvent
     notifyBrokerRoleChanged scanInactiveMasterInterval jraftConfig
+    jRaftControllerRPCAddr jRaftElectionTimeoutMs jRaftGroupId jRaftInitConf jRaftScanWaitTimeoutMs jRaftServerId
+    jRaftSnapshotIntervalSecs
     metricsExporterType metricsGrpcExporterTarget metricsGrpcExporterHeader
     metricGrpcExporterTimeOutInMills metricGrpcExporterIntervalInMills
     metricLoggingExporterIntervalInMills metricsPromExporterPort metricsPromExporterHost

@@ -33,6 +33,7 @@ from cometmq.base.properties_file import (
         ("a=1\\\n\nb=2", {"a": "1", "b": "2"}),
         ("a=1\\\n# b=2", {"a": "1# b=2"}),
         ("\\\n\na=1", {"a": "1"}),
+        ("\\\n# b=1\na=1", {"a": "1"}),
         ("path=C:\\\\x", {"path": "C:\\x"}),
         ("a=b=c", {"a": "b=c"}),
         ("a", {"a": ""}),

@@ -285,6 +285,12 @@ def test_a_value_cannot_smuggle_in_another_setting(rig: Any, key: str, line_end:
     assert rig.conf.read_text() == "# settings\n"
 
 
+def test_a_switch_cannot_smuggle_in_another_setting(rig: Any) -> None:
+    body = b"aclEnable=false\\u2028filterFunctionDirectory=/tmp/x\\u2028bindAddress=0.0.0.0"
+    assert rig.ask(25, None, body).code == 1
+    assert rig.conf.read_text() == "# settings\n"
+
+
 @pytest.mark.parametrize("separator", ["\u2028", "\u0085", "\f", "\v", "\x1c"])
 def test_only_line_feed_and_carriage_return_end_a_line(rig: Any, separator: str) -> None:
     body = f"haMasterAddress=a{separator}bindAddress=0.0.0.0\n"

@@ -1,0 +1,111 @@
+"""The files in ``conf``: every line of them is good, also those commented out, and servers start from them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import trustme
+
+from cometmq.base.properties_file import parse_properties, render_properties
+from cometmq.broker.config import load_broker_config
+from cometmq.broker.server import Broker
+from cometmq.namesrv.config import load_namesrv_config
+from cometmq.namesrv.server import NameServer
+from cometmq.protocol.codes import RequestCode
+from cometmq.protocol.command import Command
+from cometmq.remoting.client import RemotingClient
+from cometmq.remoting.tls import TlsConfig, load_tls_config, tls_config_of
+
+CONF = Path(__file__).parents[2] / "conf"
+TLS_DIRECTORY = "/etc/cometmq/tls"
+
+TLS_KEY = "tls.config.file"
+
+
+def sample(name: str) -> str:
+    return (CONF / name).read_text(encoding="utf-8")
+
+
+def with_examples(text: str) -> dict[str, str]:
+    """All settings, those that are commented out as well."""
+    return parse_properties(re.sub(r"(?m)^#(?=[\w.]+=)", "", text))
+
+
+def test_every_sample_is_tested() -> None:
+    assert {path.name for path in CONF.iterdir()} == {
+        "broker.conf",
+        "namesrv.conf",
+        "tls.properties",
+    }
+
+
+def test_every_line_has_an_effect(tmp_path: Path) -> None:
+    tls = write_tls(tmp_path)
+    broker, namesrv = (with_examples(sample(name)) for name in ("broker.conf", "namesrv.conf"))
+    for values in (broker, namesrv):
+        assert values[TLS_KEY] == "conf/tls.properties"
+        assert len(values) > 5
+        values[TLS_KEY] = tls
+    assert load_broker_config(broker)[1] == []
+    assert load_namesrv_config(namesrv)[1] == []
+    tls_config_of(parse_properties(sample("tls.properties")))
+
+
+@pytest.mark.parametrize("is_guarded", [False, True], ids=["plain", "tls"])
+def test_a_cluster_starts_from_the_samples(tmp_path: Path, is_guarded: bool) -> None:
+    extra = {TLS_KEY: write_tls(tmp_path)} if is_guarded else {}
+    tls = load_tls_config(extra[TLS_KEY]) if is_guarded else TlsConfig()
+
+    async def main() -> None:
+        names, _ = load_namesrv_config(
+            {**parse_properties(sample("namesrv.conf")), **extra, "listenPort": "0"}
+        )
+        name_server = NameServer(names)
+        await name_server.start()
+        address = f"127.0.0.1:{name_server.port}"
+        broker = Broker(load_broker_config(broker_values(tmp_path, address, extra))[0])
+        await broker.start()
+        client = RemotingClient(tls=tls)
+        try:
+            ask = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, ext={"topic": "TBW102"})
+            route = await client.call(address, ask)
+            assert b'"broker-a"' in bytes(route.body)
+        finally:
+            await client.close()
+            await broker.stop()
+            await name_server.stop()
+
+    asyncio.run(main())
+
+
+def broker_values(directory: Path, name_servers: str, extra: Mapping[str, str]) -> dict[str, str]:
+    """The sample, at a place of its own."""
+    return {
+        **parse_properties(sample("broker.conf")),
+        **extra,
+        "namesrvAddr": name_servers,
+        "listenPort": "0",
+        "storePathRootDir": str(directory / "store"),
+        "mappedFileSizeCommitLog": str(1 << 20),
+    }
+
+
+def write_tls(directory: Path) -> str:
+    """The sample with certificates that exist."""
+    authority = trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1")
+    authority.cert_pem.write_to_path(str(directory / "ca.pem"))
+    certificate.cert_chain_pems[0].write_to_path(str(directory / "server.pem"))
+    certificate.private_key_pem.write_to_path(str(directory / "server.key"))
+    values = parse_properties(sample("tls.properties"))
+    path = directory / "tls.properties"
+    path.write_text(
+        render_properties(
+            {key: text.replace(TLS_DIRECTORY, str(directory)) for key, text in values.items()}
+        )
+    )
+    return str(path)
