@@ -46,6 +46,7 @@ def test_names_are_known_in_any_case_as_spark_lowers_them() -> None:
             "maxbytespertrigger": "64m",
             "maxtriggerdelay": "500ms",
             "includebody": "false",
+            "tls.enable": "true",
             "tls.client.authserver": "true",
         }
     )
