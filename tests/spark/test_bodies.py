@@ -62,6 +62,55 @@ def test_json(spark: Any) -> None:
     }
 
 
+def test_json_that_something_follows_is_not_good(spark: Any) -> None:
+    bodies: list[bytes | None] = [
+        b' {"order":0} \r\n',
+        b'{"order":1}\n{"order":2}',
+        b'{"order":1}garbage',
+        b'{"order":1},{"order":2}',
+        b'{"order":1}]',
+        b'{"order":1}}',
+        b'{"order":1}],"more":[{}',
+        b'{"order":1},',
+        b'{"order":1} null',
+        b'{"order":1}\0',
+        b"null",
+        b'{"order":1,"items":[{"sku":1}',
+    ]
+    good, failed = decoded(spark, bodies, JsonBody("order INT, items ARRAY<STRUCT<sku: INT>>"))
+    assert [(row.queueOffset, row.order) for row in good] == [(0, 0)]
+    assert failed[1] == (
+        'expected one JSON object and nothing behind it, got more from character 12 on: {"order":2}; '
+        "objects on lines of their own are read with the format json-lines"
+    )
+    assert "got more from character 11 on: garbage;" in failed[2]
+
+
+def test_lines_of_json_are_rows(spark: Any) -> None:
+    bodies: list[bytes | None] = [
+        b'{"order":1}\n{"order":2}\r\n\n \t\n  {"order":3}  \n\r',
+        b'{"order":4}\nnope\n{"order":5}{"order":6}',
+        b" \n",
+        b"",
+        None,
+        b'{"order":7}\n\xff',
+        b'{"order":8}',
+    ]
+    split = decode(frame_of(spark, bodies), JsonBody("order INT NOT NULL", is_lines=True))
+    good = sorted((row.queueOffset, row.order) for row in split.good.collect())
+    assert good == [(0, 1), (0, 2), (0, 3), (1, 4), (6, 8)]
+    assert split.failed is not None
+    failed = sorted((row.queueOffset, bytes(row.body or b"")) for row in split.failed.collect())
+    assert failed == [
+        (1, b"nope"),
+        (1, b'{"order":5}{"order":6}'),
+        (2, b" \n"),
+        (3, b""),
+        (4, b""),
+        (5, b'{"order":7}\n\xff'),
+    ]
+
+
 AVRO = {
     "type": "record",
     "name": "Order",

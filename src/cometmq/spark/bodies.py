@@ -4,12 +4,13 @@
     split.good      the columns of the frame, ``body`` replaced by the fields of the schema
     split.failed    the rows that are left, as they came, and the column ``reason``
 
-Every row is in exactly one of the two. JSON is decoded by Spark itself, and only what failed is looked at in Python,
-for the reason; Avro and Protobuf are decoded in Python workers.
+Every row is in exactly one of the two; with lines of JSON, every line is. JSON is decoded by Spark itself, and only
+what failed is looked at in Python, for the reason; Avro and Protobuf are decoded in Python workers.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,9 +45,14 @@ class TextBody:
 
 @dataclass(frozen=True, slots=True)
 class JsonBody:
-    """One JSON object a message. ``schema`` is Spark DDL; a body without a field that is NOT NULL fails."""
+    """One JSON object a message. ``schema`` is Spark DDL; a body without a field that is NOT NULL fails.
+
+    With ``is_lines`` a body has an object on each of its lines, and each line is a row, good or failed on its own.
+    Lines of blanks are passed over.
+    """
 
     schema: str
+    is_lines: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,8 @@ def body_format(
         return TextBody()
     if name == "json":
         return JsonBody(_given(schema, "json bodies need a schema"))
+    if name == "json-lines":
+        return JsonBody(_given(schema, "json-lines bodies need a schema"), is_lines=True)
     if name == "avro":
         return AvroBody(schema or _read(_given(file, "avro bodies need a schema file")).decode())
     if name == "protobuf":
@@ -97,7 +105,7 @@ def body_format(
             _given(message, "protobuf bodies need the full name of a message type"),
         )
     raise ConfigError(
-        f"expected json, avro, protobuf, text or raw as format of a body, not {name!r}"
+        f"expected json, json-lines, avro, protobuf, text or raw as format of a body, not {name!r}"
     )
 
 
@@ -142,7 +150,14 @@ def _text(frame: DataFrame) -> Split:
 def _json(frame: DataFrame, body: JsonBody, as_column: str | None) -> Split:
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
-    from pyspark.sql.types import DataType, StringType, StructField, StructType
+    from pyspark.sql.types import (
+        ArrayType,
+        BooleanType,
+        DataType,
+        StringType,
+        StructField,
+        StructType,
+    )
 
     from cometmq.spark.body_json import reason_for
 
@@ -156,25 +171,44 @@ def _json(frame: DataFrame, body: JsonBody, as_column: str | None) -> Split:
         raise ConfigError(
             f"expected columns and types in a schema, not the single type {body.schema!r}"
         )
-    with_rest = StructType([*schema.fields, StructField(_CORRUPT, StringType())])
-    parsed = frame.withColumn(
-        _VALUE,
-        F.from_json(
-            F.col("body").cast("string"), with_rest, {"columnNameOfCorruptRecord": _CORRUPT}
-        ),
+    if body.is_lines:
+        frame = _by_line(frame)
+    # Spark reads the first value of a text and passes over what follows it. So the body becomes the first of two
+    # elements of a list, between texts that no sender knows: whatever follows in the body breaks the list.
+    end = f"end_{secrets.token_hex(8)}"
+    element = StructType([*schema.fields, StructField(end, BooleanType())])
+    whole = StructType([StructField(end, ArrayType(element)), StructField(_CORRUPT, StringType())])
+    text = F.concat(
+        F.lit(f'{{"{end}":['), F.col("body").cast("string"), F.lit(f',{{"{end}":true}}]}}')
     )
+    value = F.from_json(text, whole, {"columnNameOfCorruptRecord": _CORRUPT})
+    # Through a list of one, since Spark would copy a plain column into the filters below, and parse each body twice.
+    parsed = frame.select("*", F.explode(F.array(value)).alias(_VALUE))
+    elements = F.col(_VALUE)[end]
+    value = F.get(elements, F.lit(0))
     # A body that is no UTF-8 would be read with its bad bytes replaced: data changed without a word.
-    is_good = F.expr("is_valid_utf8(body)") & F.col(_VALUE).isNotNull()
-    is_good &= F.col(_VALUE)[_CORRUPT].isNull()
+    is_good = F.expr("is_valid_utf8(body)") & F.col(_VALUE)[_CORRUPT].isNull()
+    is_good &= (F.size(elements) == 2) & F.get(elements, F.lit(1))[end] & value.isNotNull()
     for field in schema.fields:
         if not field.nullable:
-            is_good &= F.col(_VALUE)[field.name].isNotNull()
+            is_good &= value[field.name].isNotNull()
     is_good = F.coalesce(is_good, F.lit(False))
-    value = F.col(_VALUE).dropFields(_CORRUPT)
     return Split(
-        _unpacked(parsed.filter(is_good), value, schema, as_column),
+        _unpacked(parsed.filter(is_good), value.dropFields(end), schema, as_column),
         parsed.filter(~is_good).drop(_VALUE).withColumn(REASON, _text_of(reason_for(schema))),
     )
+
+
+def _by_line(frame: DataFrame) -> DataFrame:
+    """A row for each line of a body that is not blank. A body of none, or that is no text, stays one row and fails."""
+    from pyspark.sql import functions as F
+
+    lines = F.split(F.col("body").cast("string"), "\r?\n")
+    lines = F.filter(lines, lambda line: line.rlike(r"\S"))
+    is_text = F.expr("is_valid_utf8(body)") & (F.size(lines) > 0)
+    binary = F.transform(lines, lambda line: line.cast("binary"))
+    bodies = F.when(is_text, binary).otherwise(F.array("body"))
+    return frame.withColumn("body", F.explode(bodies))
 
 
 def _in_python(

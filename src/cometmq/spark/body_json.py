@@ -22,6 +22,13 @@ def reason_for(schema: StructType) -> Callable[[bytes | None], str]:
             value = json.loads(body.decode())
         except UnicodeDecodeError as error:
             return f"not UTF-8: byte 0x{body[error.start]:02x} at position {error.start}"
+        except json.JSONDecodeError as error:
+            if error.msg != "Extra data":
+                return f"not JSON: {error}"
+            return (
+                f"expected one JSON object and nothing behind it, got more from character {error.pos} on: "
+                f"{_short(error.doc[error.pos :])}; objects on lines of their own are read with the format json-lines"
+            )
         except (ValueError, RecursionError) as error:
             return f"not JSON: {error}"
         if not isinstance(value, dict):
@@ -77,5 +84,8 @@ def _expected(what: str, value: Any, place: str) -> str:
 
 
 def _show(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
+    return _short(json.dumps(value, ensure_ascii=False))
+
+
+def _short(text: str) -> str:
     return text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "…"

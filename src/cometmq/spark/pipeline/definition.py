@@ -28,7 +28,7 @@ SINK_FORMATS: Final = (
     "csv",
     "orc",
 )
-BODY_FORMATS: Final = ("json", "avro", "protobuf", "text", "raw")
+BODY_FORMATS: Final = ("json", "json-lines", "avro", "protobuf", "text", "raw")
 OUTPUT_MODES: Final = ("append", "update", "complete")
 SAVE_MODES: Final = ("append", "overwrite", "error", "ignore")
 

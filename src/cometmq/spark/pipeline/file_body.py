@@ -25,7 +25,7 @@ def read_body(
     schema = reader.text(fields.values.get("schema"), f"schema of {owner}")
     file = reader.text(fields.values.get("file"), f"file of {owner}")
     message = reader.text(fields.values.get("message"), f"message of {owner}")
-    if format_name == "json" and not schema:
+    if format_name in ("json", "json-lines") and not schema:
         reader.mistake(
             fields.line,
             f"{owner} needs schema: columns and types, such as 'order INT, amount DOUBLE'",
