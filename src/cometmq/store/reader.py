@@ -54,7 +54,7 @@ class Reader:
         self._delay_levels = delay_levels
         self._index = index
         self._memory_bytes = memory_bytes
-        self._ahead = ReadAhead(self._read_plain)
+        self._ahead = ReadAhead(self._read_expected)
         self.apply(config)
 
     def apply(self, config: ReadConfig) -> None:
@@ -121,6 +121,12 @@ class Reader:
     def read_ahead(self) -> None:
         """There is time to spare: prepare for what will probably be asked for next."""
         self._ahead.run()
+
+    def _read_expected(self, asked: Asked) -> GetResult | None:
+        queue = asked[0]
+        # Its topic may have been deleted since, and its files with it.
+        is_there = self._queues.get(queue.topic, queue.queue_id) is queue
+        return self._read_plain(asked) if is_there else None
 
     def _read_plain(self, asked: Asked) -> GetResult | None:
         """The usual read, in half the time of ``_collect``: everything is wanted, is in memory, lies in one log file

@@ -96,6 +96,14 @@ def test_nothing_of_a_deleted_topic_is_left(ahead: Ahead, message: Make) -> None
     assert bodies(ahead.get(4, is_ahead=False)) == [b"new 4", b"new 5", b"new 6", b"new 7"]
 
 
+def test_a_read_that_was_expected_of_a_deleted_topic_is_not_done(ahead: Ahead) -> None:
+    ahead.store.flush()  # so that the entries are in a file, and the file goes with the topic
+    ahead.get(0, is_ahead=False)
+    ahead.store.delete_topic("T")
+    ahead.store.read_ahead()
+    assert ahead.store.get("T", 0, 4, 4).status is GetStatus.NO_MATCHED_LOGIC_QUEUE
+
+
 def test_other_limits_make_it_void(ahead: Ahead) -> None:
     ahead.get(0, is_ahead=False)
     ahead.store.read_ahead()
