@@ -38,7 +38,6 @@ def root(disk: tuple[Files, str]) -> str:
 KINDS = [
     pytest.param({"allocate": True}, id="allocated"),
     pytest.param({"allocate": False}, id="sparse"),
-    pytest.param({"allocate": False, "head_bytes": 1000}, id="head"),
 ]
 
 
@@ -76,19 +75,6 @@ def test_a_long_write_is_seen_at_once_and_changes_nothing_else(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("numbers", [{}, {0: 1}, {3: -1, 0: 0x7FFFFFFF, 239: 5}, {2: 2, 240: 6}])
-def test_numbers_are_written_by_their_index(
-    files: Files, root: str, kind: dict[str, int], numbers: dict[int, int]
-) -> None:
-    file = files.create(f"{root}/one", PAGE, **kind)  # type: ignore[arg-type]
-    file.write_ints(40, numbers)
-    expected = bytearray(PAGE)
-    for index, number in numbers.items():
-        expected[40 + 4 * index : 44 + 4 * index] = number.to_bytes(4, "big", signed=True)
-    assert file.read_at(0, PAGE) == expected
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_content_is_there_when_opened_again(files: Files, root: str, kind: dict[str, int]) -> None:
     file = files.create(f"{root}/one", PAGE, **kind)  # type: ignore[arg-type]
     file.write_at(10, b"hello")
@@ -108,19 +94,6 @@ def test_a_view_of_a_mapped_file_follows_writes_and_outlives_close(files: Files,
     assert bytes(view) == b"hello"
     file.close()
     assert bytes(view) == b"hello"
-
-
-def test_the_head_of_a_sparse_file_is_mapped(files: Files, root: str) -> None:
-    file = files.create(f"{root}/one", 10 * PAGE, allocate=False, head_bytes=PAGE)
-    head = file.view(0, PAGE)
-    file.write_at(40, b"slot")
-    file.write_at(5 * PAGE, b"entry")
-    assert bytes(head[40:44]) == b"slot"
-    assert bytes(file.view(5 * PAGE, 5)) == b"entry"
-    again = files.open(f"{root}/one", mapped=False, head_bytes=PAGE)
-    assert bytes(again.view(40, 4)) == b"slot"
-    again.write_at(40, b"next")
-    assert bytes(head[40:44]) == b"next"
 
 
 @pytest.mark.parametrize("kind", KINDS)

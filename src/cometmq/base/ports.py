@@ -6,7 +6,7 @@ Whatever decides anything takes these as arguments, so that a test can stand in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 TEMPORARY_SUFFIX = ".tmp"
@@ -50,14 +50,6 @@ class File(Protocol):
         """
         ...
 
-    def write_ints(self, position: int, numbers: Mapping[int, int]) -> None:
-        """Write many numbers of an array of big-endian 32-bit integers that begins at ``position``, by their index.
-
-        Raises:
-            DiskFull: as ``write_at``.
-        """
-        ...
-
     def read_at(self, position: int, length: int) -> bytes:
         """A copy of ``length`` bytes, fewer only at the end of the file."""
         ...
@@ -76,6 +68,10 @@ class File(Protocol):
         Raises:
             DiskFull: no space; the rest is as it was.
         """
+        ...
+
+    def is_whole(self) -> bool:
+        """Whether the file is as long as it was when it was made or opened: others can truncate it."""
         ...
 
     def first_hole(self) -> int:
@@ -99,19 +95,18 @@ class Lock(Protocol):
 class Files(Protocol):
     """The disk. Paths are plain strings; directories are created by ``make_directory``."""
 
-    def create(self, path: str, size_bytes: int, *, allocate: bool, head_bytes: int = 0) -> File:
+    def create(self, path: str, size_bytes: int, *, allocate: bool) -> File:
         """A new zero-filled file of a fixed size, which must not exist yet.
 
         With ``allocate`` the space is reserved at once and the file is mapped: a later write cannot run out of disk,
-        and the file itself survives a power loss. Without, it is sparse and written by position,
-        except for its first ``head_bytes``: they are allocated and mapped.
+        and the file itself survives a power loss. Without, it is sparse, and read and written by position.
 
         Raises:
             DiskFull: the space could not be had; no file is left behind.
         """
         ...
 
-    def open(self, path: str, *, mapped: bool, writable: bool = True, head_bytes: int = 0) -> File:
+    def open(self, path: str, *, mapped: bool, writable: bool = True) -> File:
         """An existing file. What is both mapped and writable has the space of its holes allocated first.
 
         Raises:

@@ -12,9 +12,8 @@ import mmap
 import os
 import resource
 import shutil
-import struct
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from cometmq.base.errors import DiskFull, StoreError
@@ -33,7 +32,6 @@ _CALLED_BYTES_MIN = 16 << 10
 # ... and the kernel decides how many pages one such fault fills: as many as it would read ahead from the disk. Where
 # that is 8 MB nobody is served for 20 ms. Pages that a call has filled before are found there, and cost less, too.
 _READY_BYTES = 64 << 10
-_INT = struct.Struct(">i")
 _ZEROS = bytes(_CHUNK_BYTES)
 
 
@@ -80,9 +78,6 @@ class MappedFile:
             _write_at(self._fd, start, _ZEROS[: end - start])
         self._ready = end
 
-    def write_ints(self, position: int, numbers: Mapping[int, int]) -> None:
-        _ints_into(self._view[position:], numbers)
-
     def read_at(self, position: int, length: int) -> bytes:
         return bytes(self._view[position : position + length])
 
@@ -94,6 +89,9 @@ class MappedFile:
 
     def zero_from(self, position: int) -> None:
         _zero_from(self, self._fd, position)
+
+    def is_whole(self) -> bool:
+        return os.fstat(self._fd).st_size >= self.size_bytes
 
     def first_hole(self) -> int:
         return _first_hole(self._fd, self.size_bytes)
@@ -134,10 +132,6 @@ class PositionedFile:
     def append_at(self, position: int, data: Buffer) -> None:
         self.write_at(position, data)
 
-    def write_ints(self, position: int, numbers: Mapping[int, int]) -> None:
-        for index, number in numbers.items():
-            self.write_at(position + 4 * index, _INT.pack(number))
-
     def read_at(self, position: int, length: int) -> bytes:
         return os.pread(self._fd, length, position)
 
@@ -149,6 +143,9 @@ class PositionedFile:
 
     def zero_from(self, position: int) -> None:
         _zero_from(self, self._fd, position)
+
+    def is_whole(self) -> bool:
+        return os.fstat(self._fd).st_size >= self.size_bytes
 
     def first_hole(self) -> int:
         return _first_hole(self._fd, self.size_bytes)
@@ -166,45 +163,15 @@ class PositionedFile:
         return f"<PositionedFile {self.path} {self.size_bytes} bytes>"
 
 
-class HeadMappedFile(PositionedFile):
-    """A sparse file whose head is allocated and mapped: small scattered writes there cost no system call."""
-
-    __slots__ = ("_head_bytes", "_map", "_view")
-
-    def __init__(self, path: str, fd: int, size_bytes: int, head_bytes: int) -> None:
-        super().__init__(path, fd, size_bytes)
-        self._head_bytes = head_bytes
-        self._map = mmap.mmap(fd, head_bytes, access=mmap.ACCESS_WRITE)
-        self._view = memoryview(self._map)
-
-    def write_at(self, position: int, data: Buffer) -> None:
-        end = position + len(data)
-        if end <= self._head_bytes:
-            self._view[position:end] = data
-        else:
-            super().write_at(position, data)
-
-    def write_ints(self, position: int, numbers: Mapping[int, int]) -> None:
-        if position + 4 * (max(numbers, default=0) + 1) <= self._head_bytes:
-            _ints_into(self._view[position:], numbers)
-        else:
-            super().write_ints(position, numbers)
-
-    def view(self, position: int, length: int) -> memoryview:
-        if position + length <= self._head_bytes:
-            return self._view[position : position + length]
-        return super().view(position, length)
-
-
 class SystemFiles:
-    def create(self, path: str, size_bytes: int, *, allocate: bool, head_bytes: int = 0) -> File:
+    def create(self, path: str, size_bytes: int, *, allocate: bool) -> File:
         if allocate:
             return self._create_allocated(path, size_bytes)
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
             with _disk_errors(path):
                 os.ftruncate(fd, size_bytes)
-            return _positioned(path, fd, size_bytes, head_bytes)
+            return PositionedFile(path, fd, size_bytes)
         except BaseException:
             os.close(fd)
             os.unlink(path)
@@ -242,7 +209,7 @@ class SystemFiles:
             self.remove(path)
             raise
 
-    def open(self, path: str, *, mapped: bool, writable: bool = True, head_bytes: int = 0) -> File:
+    def open(self, path: str, *, mapped: bool, writable: bool = True) -> File:
         fd = os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
         try:
             size_bytes = os.fstat(fd).st_size
@@ -253,7 +220,7 @@ class SystemFiles:
                     with _disk_errors(path):
                         os.posix_fallocate(fd, 0, size_bytes)
                 return MappedFile(path, fd, size_bytes, writable=writable)
-            return _positioned(path, fd, size_bytes, head_bytes)
+            return PositionedFile(path, fd, size_bytes)
         except BaseException:
             os.close(fd)
             raise
@@ -376,12 +343,6 @@ class _FileLock:
             self._fd = -1
 
 
-def _ints_into(view: memoryview, numbers: Mapping[int, int]) -> None:
-    pack_into = _INT.pack_into
-    for index, number in numbers.items():
-        pack_into(view, 4 * index, number)
-
-
 def _write_at(fd: int, position: int, data: Buffer) -> None:
     written = os.pwrite(fd, data, position)
     while written < len(data):
@@ -423,15 +384,6 @@ def _data_extents(fd: int, position: int, size_bytes: int) -> list[tuple[int, in
         extents.append((start, min(end, size_bytes)))
         position = end
     return extents
-
-
-def _positioned(path: str, fd: int, size_bytes: int, head_bytes: int) -> PositionedFile:
-    if head_bytes == 0:
-        return PositionedFile(path, fd, size_bytes)
-    with _disk_errors(path):
-        # Keeps what is there and fills holes, which a file written by a Java broker may have.
-        os.posix_fallocate(fd, 0, head_bytes)
-    return HeadMappedFile(path, fd, size_bytes, head_bytes)
 
 
 @contextmanager

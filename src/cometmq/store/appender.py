@@ -330,7 +330,7 @@ class Appender:
 
     def write_out(self) -> None:
         """Put waiting index and queue entries into their files. Raises DiskFull, and then keeps them."""
-        self._queues.write_out(self._reached())
+        self._queues.write_out(self._reached(everything=True))
 
     def write_part(self, count: int | None = None) -> None:
         """The same for the entries of a few queues at a time."""
@@ -338,12 +338,12 @@ class Appender:
             self._queues.begin_round(self._reached())
         self._queues.write_part(count)
 
-    def _reached(self) -> Written:
+    def _reached(self, *, everything: bool = False) -> Written:
         # The index first: what the queues note as written holds for both.
         indexed_record = -1
         if self._index is not None:
-            self._index.write_out()
-            indexed_record = self._index.end_offset
+            self._index.write_out(everything=everything)
+            indexed_record = self._index.checkpoint_offset
         return Written(self._log.end, self._last_timestamp, self._last_record, indexed_record)
 
     def _reserve(self, size_bytes: int, key_count: int) -> int:

@@ -87,7 +87,7 @@ class Follower:
         # The index first: what the queues note as written holds for both.
         if self._index is not None:
             self._index.write_out()
-            reached = reached._replace(indexed_record=self._index.end_offset)
+            reached = reached._replace(indexed_record=self._index.checkpoint_offset)
         self._queues.write_out(reached)
 
     def _dispatch(self, record: Scanned) -> None:

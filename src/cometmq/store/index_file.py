@@ -13,41 +13,47 @@
 
 A full file takes e - 1 entries, because number 0 means "none". ``index_files`` holds the row of them.
 
-New entries wait in memory and reach the file grouped: entries, then slots, then header. In that order a process
-that dies in between leaves slots that point past the header's count, never a count that has no entries. A query
-looks at both. Thread rule: all but ``sync`` belongs to the owner of the store.
+New entries wait in memory and reach the file grouped: entries at once, then slots, then the header, which takes a while
+(see ``index_slots``). In that order a process that dies in between leaves entries and slots past the header's count,
+never a count that has no entries; ``repair`` undoes them, and the log gives them back. Thread rule: all but ``sync``
+belongs to the owner of the store.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import Final
 
 from cometmq.base.errors import CorruptFile
 from cometmq.base.ports import File, Files
+from cometmq.store.index_slots import PAGE_MASK, PAGE_SHIFT, SLOT_BYTES, IndexSlots, truncated
 
 HEADER_BYTES: Final = 40
-SLOT_BYTES: Final = 4
 ENTRY_BYTES: Final = 20
 SECONDS_MAX: Final = 0x7FFFFFFF
+FIRST_SLOT: Final = HEADER_BYTES // SLOT_BYTES
+"""As if the header, too, was made of slots."""
+
+ROUND_ENTRIES: Final = 65_536
+"""Entries after which slots and header are written: by then nearly every page of the slots has changed, ..."""
+ROUND_LOG_BYTES: Final = 64 << 20
+"""... or so many bytes of the log, which a start after a kill reads once more."""
+PAGES_AT_ONCE: Final = 32
+"""Pages of slots written with a group of entries, some 40 us."""
 
 _HEADER = struct.Struct(">qqqqii")
-_SLOT = struct.Struct(">i")
 _ENTRY = struct.Struct(">iqii")
-_unpack_slot = _SLOT.unpack_from
 _pack_entry = _ENTRY.pack
+_REPAIR_ENTRIES: Final = 4096
 
+_HeaderFields = tuple[int, int, int, int, int, int]
 NewEntry = tuple[int, int, int]
 """Key hash, physical offset and store timestamp of a record."""
 
 
 def file_bytes(slot_count: int, entry_count: int) -> int:
     return HEADER_BYTES + SLOT_BYTES * slot_count + ENTRY_BYTES * entry_count
-
-
-def _head_bytes(slot_count: int) -> int:
-    """Header and slots are written at random, 4 bytes at a time: through a mapping that costs no system call."""
-    return HEADER_BYTES + SLOT_BYTES * slot_count
 
 
 class IndexFile:
@@ -58,11 +64,13 @@ class IndexFile:
         "_entry_limit",
         "_file",
         "_first_waiting",
+        "_is_round_under_way",
         "_slot_count",
         "_slots",
         "_slots_used",
+        "_stated",
+        "_to_state",
         "_waiting",
-        "_waiting_slots",
         "begin_ms",
         "begin_offset",
         "count",
@@ -70,20 +78,27 @@ class IndexFile:
         "end_offset",
     )
 
-    def __init__(self, file: File, slot_count: int, entry_count: int) -> None:
+    def __init__(
+        self, file: File, slot_count: int, entry_count: int, *, is_new: bool = False
+    ) -> None:
         self._file = file
         self._slot_count = slot_count
         self._entry_limit = entry_count
         self._entries_at = HEADER_BYTES + SLOT_BYTES * slot_count
-        self._slots = file.view(HEADER_BYTES, SLOT_BYTES * slot_count)
-        header: tuple[int, ...] = _HEADER.unpack(file.read_at(0, HEADER_BYTES))
+        self._slots = IndexSlots(file, FIRST_SLOT, slot_count, is_new=is_new)
+        data = file.read_at(0, HEADER_BYTES)
+        if len(data) != HEADER_BYTES:
+            raise truncated(file)
+        header: tuple[int, ...] = _HEADER.unpack(data)
         self.begin_ms, self.end_ms, self.begin_offset, self.end_offset = header[:4]
         self._slots_used, count = header[4:]
         # A file that was made but never written has a count of 0; numbers start at 1 all the same.
         self.count = max(count, 1)
         self._first_waiting = self.count
         self._waiting: list[bytes] = []
-        self._waiting_slots: dict[int, int] = {}
+        # The header in the file, and the one to be written when the round of the slots is over.
+        self._stated = self._to_state = self._header()
+        self._is_round_under_way = False
         if not (self.count <= entry_count and 0 <= self._slots_used <= slot_count):
             raise CorruptFile(
                 file.path,
@@ -94,10 +109,8 @@ class IndexFile:
 
     @classmethod
     def create(cls, files: Files, path: str, slot_count: int, entry_count: int) -> IndexFile:
-        size = file_bytes(slot_count, entry_count)
-        head = _head_bytes(slot_count)
-        file = files.create(path, size, allocate=False, head_bytes=head)
-        return cls(file, slot_count, entry_count)
+        file = files.create(path, file_bytes(slot_count, entry_count), allocate=False)
+        return cls(file, slot_count, entry_count, is_new=True)
 
     @classmethod
     def open(cls, files: Files, path: str, slot_count: int, entry_count: int) -> IndexFile:
@@ -108,7 +121,7 @@ class IndexFile:
                 f"an index file of {size} bytes where {expected} are expected",
                 "Set maxHashSlotNum and maxIndexNum to what it was written with, or move it away.",
             )
-        file = files.open(path, mapped=False, head_bytes=_head_bytes(slot_count))
+        file = files.open(path, mapped=False)
         try:
             return cls(file, slot_count, entry_count)
         except BaseException:
@@ -125,9 +138,14 @@ class IndexFile:
         return self._entry_limit - self.count
 
     @property
-    def waiting(self) -> int:
-        """Entries that are only in memory."""
-        return len(self._waiting)
+    def is_written(self) -> bool:
+        """Whether all is in the file."""
+        return self._stated[5] == self.count
+
+    def check_whole(self) -> None:
+        """Raises CorruptFile: somebody has truncated the file."""
+        if not self._file.is_whole():
+            raise truncated(self._file)
 
     @property
     def is_empty(self) -> bool:
@@ -143,52 +161,96 @@ class IndexFile:
             _, self.begin_offset, self.begin_ms = entries[0]
         begin_ms = self.begin_ms
         slot_count = self._slot_count
-        waiting_slots = self._waiting_slots
+        pages, load, note_changed = self._slots.pages, self._slots.load, self._slots.changed.add
         enter = self._waiting.append
         timestamp = seconds = -1
         for key_hash, physical_offset, store_timestamp in entries:
             if store_timestamp != timestamp:
                 timestamp = store_timestamp
                 seconds = min(max((timestamp - begin_ms) // 1000, 0), SECONDS_MAX)
-            slot = key_hash % slot_count
-            previous = waiting_slots.get(slot)
-            if previous is None:
-                (previous,) = _unpack_slot(self._slots, SLOT_BYTES * slot)
-                if not 0 < previous < number:
-                    previous = 0
-                    self._slots_used += 1
+            slot = key_hash % slot_count + FIRST_SLOT
+            page_number = slot >> PAGE_SHIFT
+            page = pages.get(page_number)
+            if page is None:
+                page = load(page_number)
+            slot &= PAGE_MASK
+            previous = page[slot]
+            if not 0 < previous < number:
+                previous = 0
+                self._slots_used += 1
             enter(_pack_entry(key_hash, physical_offset, seconds, previous))
-            waiting_slots[slot] = number
+            page[slot] = number
+            note_changed(page_number)
             number += 1
         self.count = number
         _, self.end_offset, self.end_ms = entries[-1]
 
-    def write_out(self) -> None:
-        """Put what waits into the file, not yet durable.
+    def write_part(self) -> None:
+        """Put waiting entries into the file, and now and then a part of the slots: not yet durable.
 
         Raises:
-            DiskFull: everything still waits; a later call writes the same bytes to the same places.
+            DiskFull: what was not written still waits; a later call writes the same bytes to the same places.
+            CorruptFile: somebody has truncated the file.
         """
-        if not self._waiting:
+        self._write_entries()
+        if not self._is_round_under_way:
+            stated_end_offset, stated_count = self._stated[3], self._stated[5]
+            if (
+                self.count - stated_count < ROUND_ENTRIES
+                and self.end_offset - stated_end_offset < ROUND_LOG_BYTES
+            ):
+                return
+            self._begin_round()
+        self._write_slots(PAGES_AT_ONCE)
+
+    def write_all(self) -> None:
+        """Put everything into the file. Raises as ``write_part`` does."""
+        if self.is_written:
             return
-        write_at = self._file.write_at
-        at = self._entries_at + ENTRY_BYTES * self._first_waiting
-        write_at(at, b"".join(self._waiting))
-        self._file.write_ints(HEADER_BYTES, self._waiting_slots)
-        header = (self.begin_ms, self.end_ms, self.begin_offset, self.end_offset)
-        write_at(0, _HEADER.pack(*header, self._slots_used, self.count))
-        self._first_waiting = self.count
-        self._waiting = []
-        self._waiting_slots = {}
+        self._write_entries()
+        self._write_slots(self._begin_round())
+        if self.room <= 0:
+            self._slots.forget()
+
+    def _write_entries(self) -> None:
+        self.check_whole()
+        if self._waiting:
+            at = self._entries_at + ENTRY_BYTES * self._first_waiting
+            self._file.write_at(at, b"".join(self._waiting))
+            self._first_waiting = self.count
+            self._waiting = []
+
+    def _begin_round(self) -> int:
+        self._to_state = self._header()
+        self._is_round_under_way = True
+        return self._slots.begin_round()
+
+    def _write_slots(self, page_count: int) -> None:
+        if self._slots.write_part(page_count):
+            self._file.write_at(0, _HEADER.pack(*self._to_state))
+            self._stated = self._to_state
+            self._is_round_under_way = False
+
+    def _header(self) -> _HeaderFields:
+        return (
+            self.begin_ms,
+            self.end_ms,
+            self.begin_offset,
+            self.end_offset,
+            self._slots_used,
+            self.count,
+        )
 
     def find(self, key_hash: int, max_count: int, begin_ms: int, end_ms: int) -> list[int]:
         """Physical offsets of a key, newest first.
 
         An entry knows its time to the second only: it is taken if any millisecond of that second is in the range.
+
+        Raises:
+            CorruptFile: somebody has truncated the file.
         """
         found: list[int] = []
-        slot = key_hash % self._slot_count
-        number = self._waiting_slots.get(slot, 0) or self._slot_on_disk(slot)
+        number = self._slots.get(key_hash % self._slot_count + FIRST_SLOT)
         while len(found) < max_count:
             if not 0 < number < self.count:
                 break
@@ -230,42 +292,54 @@ class IndexFile:
         elif self._entry(self.count - 1)[1] != self.end_offset:
             raise CorruptFile(self.path, "its header does not match its last entry", "Remove it.")
         undone: dict[int, int] = {}
+        for key_hash, previous in self._entries_past_count():
+            # The first one undone of a slot knows what the slot held before.
+            undone.setdefault(key_hash % self._slot_count + FIRST_SLOT, previous)
+        slots = self._slots
+        for slot, previous in undone.items():
+            found = slots.get(slot)
+            # The last entry may be cut short itself; then no slot was written yet, and what they hold is right.
+            is_right = found == previous or (
+                0 < found < self.count
+                and self._entry(found)[0] % self._slot_count + FIRST_SLOT == slot
+            )
+            if not is_right:
+                page_number = slot >> PAGE_SHIFT
+                page = slots.pages.get(page_number) or slots.load(page_number)
+                page[slot & PAGE_MASK] = previous
+                slots.changed.add(page_number)
+        slots.write_part(slots.begin_round())
+
+    def _entries_past_count(self) -> Iterator[tuple[int, int]]:
+        """Key hash and previous entry of those that are in the file, though the header does not count them."""
         number = self.count
         while number < self._entry_limit:
             at = self._entries_at + ENTRY_BYTES * number
-            raw = self._file.read_at(at, ENTRY_BYTES)
-            if not any(raw):
-                break
-            key_hash, _, _, previous = _ENTRY.unpack(raw)
-            # The first one undone of a slot knows what the slot held before.
-            undone.setdefault(key_hash % self._slot_count, previous)
-            number += 1
-        for slot, previous in undone.items():
-            (found,) = _unpack_slot(self._slots, SLOT_BYTES * slot)
-            # The last entry may be cut short itself; then no slot was written yet, and what they hold is right.
-            is_right = found == previous or (
-                0 < found < self.count and self._entry(found)[0] % self._slot_count == slot
-            )
-            if not is_right:
-                self._file.write_at(HEADER_BYTES + SLOT_BYTES * slot, _SLOT.pack(previous))
+            count = min(_REPAIR_ENTRIES, self._entry_limit - number)
+            data = self._file.read_at(at, ENTRY_BYTES * count)
+            if len(data) != ENTRY_BYTES * count:
+                raise truncated(self._file)
+            for at in range(0, len(data), ENTRY_BYTES):
+                if not any(data[at : at + ENTRY_BYTES]):
+                    return
+                key_hash, _, _, previous = _ENTRY.unpack_from(data, at)
+                yield key_hash, previous
+            number += count
 
     def sync(self) -> None:
         """Make durable what ``write_out`` has written. Any thread."""
         self._file.sync()
 
     def close(self) -> None:
-        self._slots = memoryview(b"")
         self._file.close()
-
-    def _slot_on_disk(self, slot: int) -> int:
-        number: int = _unpack_slot(self._slots, SLOT_BYTES * slot)[0]
-        return number if 0 < number < self.count else 0
 
     def _entry(self, number: int) -> tuple[int, int, int, int]:
         if number >= self._first_waiting:
             return _ENTRY.unpack(self._waiting[number - self._first_waiting])
-        at = self._entries_at + ENTRY_BYTES * number
-        return _ENTRY.unpack(self._file.read_at(at, ENTRY_BYTES))
+        data = self._file.read_at(self._entries_at + ENTRY_BYTES * number, ENTRY_BYTES)
+        if len(data) != ENTRY_BYTES:
+            raise truncated(self._file)
+        return _ENTRY.unpack(data)
 
     def __repr__(self) -> str:
         return (

@@ -29,6 +29,7 @@ GROUP_KEYS: Final = 256
 """Keys that are hashed and written together: 0.3 ms, in which nobody is served. Their slots lie all over the file, and
 to write them soon after they were read finds them in the processor's caches."""
 
+EVERYTHING: Final = 1 << 62
 _NAME_DIGITS: Final = 17
 _POWERS_READY: Final = 257
 
@@ -60,6 +61,8 @@ class IndexFiles:
         self._powers: list[int] = [power_of_31(length) for length in range(_POWERS_READY)]
         self._unsynced: list[IndexFile] = []
         self._unsynced_lock = threading.Lock()
+        # Whether a file was lost: then nothing more is entered.
+        self._is_lost = False
         self.safe_until_ms = 0
         """Store time up to which full files are durable: what belongs into the checkpoint."""
 
@@ -119,6 +122,11 @@ class IndexFiles:
         return newest.end_offset if newest else -1
 
     @property
+    def checkpoint_offset(self) -> int:
+        """What a checkpoint notes as the last indexed record: an index that ends before it is completed at a start."""
+        return EVERYTHING if self._is_lost else self.end_offset
+
+    @property
     def ends_full(self) -> bool:
         """Whether the last file has no room left: a crash may have taken a next one, with keys of the last record."""
         self._enter_pending()
@@ -146,7 +154,7 @@ class IndexFiles:
         """
         if len(self._pending_keys) >= GROUP_KEYS:
             self.write_out()
-        while self._room < key_count:
+        while self._room < key_count and not self._is_lost:
             self.write_out()
             spare = self._create()
             self._spare.append(spare)
@@ -163,7 +171,7 @@ class IndexFiles:
         """
         if physical_offset <= self._resume_offset:
             keys = keys[self._resume_keys :] if physical_offset == self._resume_offset else []
-        if not keys:
+        if not keys or self._is_lost:
             return
         count = len(keys)
         if self._room < count or len(self._pending_keys) >= GROUP_KEYS:
@@ -181,6 +189,8 @@ class IndexFiles:
         self, prefix: int, keys: list[str], physical_offsets: list[int], store_timestamp: int
     ) -> None:
         """``add`` of records behind all that were entered before, with a place for each key; room was reserved."""
+        if self._is_lost:
+            return
         assert not physical_offsets or physical_offsets[0] > self._resume_offset, self
         self._pend(prefix, keys, physical_offsets, store_timestamp)
         self._room -= len(keys)
@@ -205,26 +215,44 @@ class IndexFiles:
             if len(found) >= max_count:
                 break
             if index_file.has_time(begin_ms, end_ms):
-                found += index_file.find(key_hash, max_count - len(found), begin_ms, end_ms)
+                try:
+                    found += index_file.find(key_hash, max_count - len(found), begin_ms, end_ms)
+                except CorruptFile as error:
+                    self._lose_from(index_file, error)
         # Keys of one record may repeat, and may be split over two files.
         return list(dict.fromkeys(found))
 
-    def write_out(self) -> None:
-        """Put waiting entries into their files. Raises DiskFull, and then keeps them."""
+    def write_out(self, *, everything: bool = False) -> None:
+        """Put waiting entries into their files, and full files as a whole. Raises DiskFull, and then keeps the rest.
+
+        Args:
+            everything: slots and headers, too, of files that go on growing. After a kill without it, the log gives
+                back what is missing.
+        """
         self._enter_pending()
-        for index_file in self._row:
-            if index_file.waiting:
-                index_file.write_out()
-                with self._unsynced_lock:
-                    if index_file not in self._unsynced:
-                        self._unsynced.append(index_file)
+        if everything:
+            self._lose_truncated()
+        for index_file in list(self._row):
+            if index_file.is_written:
+                continue
+            try:
+                if everything or index_file.room <= 0:
+                    index_file.write_all()
+                else:
+                    index_file.write_part()
+            except CorruptFile as error:
+                self._lose_from(index_file, error)
+                return
+            with self._unsynced_lock:
+                if index_file not in self._unsynced:
+                    self._unsynced.append(index_file)
 
     def sync(self) -> None:
         """Make durable what was written out. Any thread."""
         with self._unsynced_lock:
             batch, self._unsynced = self._unsynced, []
         # Asked before the sync: a file may fill up and be written while the sync is under way.
-        full = [one.end_ms for one in batch if one.room <= 0 and not one.waiting]
+        full = [one.end_ms for one in batch if one.room <= 0 and one.is_written]
         try:
             for index_file in batch:
                 index_file.sync()
@@ -238,7 +266,7 @@ class IndexFiles:
         self.safe_until_ms = max([self.safe_until_ms, *full])
 
     def flush(self) -> None:
-        self.write_out()
+        self.write_out(everything=True)
         self.sync()
 
     def delete_before(self, min_physical: int) -> int:
@@ -270,6 +298,32 @@ class IndexFiles:
         self._forget_pending()
         self._room = 0
 
+    def _lose_truncated(self) -> None:
+        """Part with files that somebody has truncated: a start would refuse them."""
+        for index_file in self._row:
+            try:
+                index_file.check_whole()
+            except CorruptFile as error:
+                self._lose_from(index_file, error)
+                return
+
+    def _lose_from(self, index_file: IndexFile, error: CorruptFile) -> None:
+        """Somebody has truncated a file. It goes, with all behind it, and the index takes nothing more.
+
+        To make it anew takes a walk through the log, which the next start does.
+        """
+        logger.error("index lost from=%s error=%s", index_file.path, error)
+        self._is_lost = True
+        self._forget_pending()
+        with self._unsynced_lock:
+            self._unsynced = []
+        for spare in self._spare:
+            spare.close()
+            self._files.remove(spare.path)
+        self._spare = []
+        self._drop_from(self._row.index(index_file), reason="truncated")
+        self._room = 0
+
     def _newest(self) -> IndexFile | None:
         self._enter_pending()
         for index_file in reversed(self._row):
@@ -292,7 +346,7 @@ class IndexFiles:
 
     def _enter_pending(self) -> None:
         """Make entries of what was added. Memory only, so it cannot fail: ``reserve`` has made the files."""
-        if not self._pending_keys:
+        if not self._pending_keys or self._is_lost:
             return
         hashes = self._hashes(self._pending_prefixes, self._pending_keys)
         entries: list[NewEntry] = list(
@@ -303,10 +357,18 @@ class IndexFiles:
             # Java, too, splits the keys of a record over two files.
             if self._row:
                 room = self._row[-1].room
-                self._row[-1].add(entries[:room])
+                self._add_to_last(entries[:room])
                 del entries[:room]
+            if self._is_lost:
+                return
             self._row.append(self._spare.pop(0))
-        self._row[-1].add(entries)
+        self._add_to_last(entries)
+
+    def _add_to_last(self, entries: list[NewEntry]) -> None:
+        try:
+            self._row[-1].add(entries)
+        except CorruptFile as error:
+            self._lose_from(self._row[-1], error)
 
     def _forget_pending(self) -> None:
         self._pending_keys = []

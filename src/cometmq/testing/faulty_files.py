@@ -16,7 +16,7 @@ import errno
 import posixpath
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 
 from cometmq.base.errors import DiskFull, StoreError
@@ -97,7 +97,7 @@ class FaultyFiles:
         """Resize the disk so that so much is free."""
         self._disk.total_bytes += free_bytes - self._disk.free_bytes
 
-    def create(self, path: str, size_bytes: int, *, allocate: bool, head_bytes: int = 0) -> File:
+    def create(self, path: str, size_bytes: int, *, allocate: bool) -> File:
         if self.exists(path):
             raise FileExistsError(path)
         if allocate:
@@ -106,20 +106,16 @@ class FaultyFiles:
         self._call("create", path, lambda: self._disk.link(path, inode))
         try:
             self._call("set size", path, lambda: self._resize(inode, size_bytes))
-            if head_bytes:
-                self._call(
-                    "allocate", path, lambda: self._disk.allocate(inode, 0, head_bytes, path)
-                )
         except DiskFull:
             self.remove(path)
             raise
-        return MemoryFile(self, path, inode, head_bytes)
+        return MemoryFile(self, path, inode, 0)
 
-    def open(self, path: str, *, mapped: bool, writable: bool = True, head_bytes: int = 0) -> File:
+    def open(self, path: str, *, mapped: bool, writable: bool = True) -> File:
         with self._mutex:
             self._check_up()
             inode = self._disk.find(path)
-            mapped_bytes = inode.size_bytes if mapped else head_bytes
+            mapped_bytes = inode.size_bytes if mapped else 0
             if writable and mapped_bytes:
                 self._disk.allocate(inode, 0, mapped_bytes, path)
             return MemoryFile(self, path, inode, mapped_bytes)
@@ -306,10 +302,6 @@ class MemoryFile:
     def append_at(self, position: int, data: Buffer) -> None:
         self.write_at(position, data)
 
-    def write_ints(self, position: int, numbers: Mapping[int, int]) -> None:
-        for index, number in numbers.items():
-            self.write_at(position + 4 * index, number.to_bytes(4, "big", signed=True))
-
     def read_at(self, position: int, length: int) -> bytes:
         self._check_process()
         self._files._check_up()
@@ -330,6 +322,9 @@ class MemoryFile:
             if any(self._inode.live[position:until]):
                 self.write_at(position, bytes(until - position))
             position = until
+
+    def is_whole(self) -> bool:
+        return True
 
     def first_hole(self) -> int:
         self._check_process()
