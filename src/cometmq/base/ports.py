@@ -74,6 +74,10 @@ class File(Protocol):
         """Whether the file is as long as it was when it was made or opened: others can truncate it."""
         ...
 
+    def lengthen(self, size_bytes: int) -> None:
+        """Give a sparse file that is too short so many bytes: what is new is zero. Raises DiskFull."""
+        ...
+
     def first_hole(self) -> int:
         """Where a sparse file stops holding data: all from here to some later position is zero.
 

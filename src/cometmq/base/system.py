@@ -93,6 +93,9 @@ class MappedFile:
     def is_whole(self) -> bool:
         return os.fstat(self._fd).st_size >= self.size_bytes
 
+    def lengthen(self, size_bytes: int) -> None:
+        raise StoreError(f"{self.path} is mapped: it has the length it was made with")
+
     def first_hole(self) -> int:
         return _first_hole(self._fd, self.size_bytes)
 
@@ -146,6 +149,12 @@ class PositionedFile:
 
     def is_whole(self) -> bool:
         return os.fstat(self._fd).st_size >= self.size_bytes
+
+    def lengthen(self, size_bytes: int) -> None:
+        if os.fstat(self._fd).st_size < size_bytes:
+            with _disk_errors(self.path):
+                os.ftruncate(self._fd, size_bytes)
+        self.size_bytes = max(self.size_bytes, size_bytes)
 
     def first_hole(self) -> int:
         return _first_hole(self._fd, self.size_bytes)

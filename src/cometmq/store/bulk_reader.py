@@ -17,10 +17,12 @@ from typing import Final
 import msgspec
 
 from cometmq.store.commit_log import CommitLog
-from cometmq.store.consume_queue import ENTRY, ENTRY_BYTES
+from cometmq.store.consume_queue import ENTRY, ENTRY_BYTES, ConsumeQueue
 from cometmq.store.consume_queues import ConsumeQueues
 from cometmq.store.extended_queues import ExtendedConsumeQueues, TagFilter, UnitFilter
 from cometmq.store.get import GetResult, GetStatus
+from cometmq.store.queue_check import ends_right, leads_to
+from cometmq.store.queue_repair import Outcome, QueueRepair
 from cometmq.store.reader import RecordFilter, found_null, judged_code_min, outside
 
 # An entry is five words of four bytes: two of the offset, the size, two of the tag's hash.
@@ -46,8 +48,9 @@ class BulkResult(GetResult):
 
 
 class BulkReader:
-    def __init__(self, log: CommitLog, queues: ConsumeQueues) -> None:
+    def __init__(self, log: CommitLog, queues: ConsumeQueues, repair: QueueRepair) -> None:
         self._log = log
+        self._repair = repair
         self._queues = queues
         self._extended = queues if isinstance(queues, ExtendedConsumeQueues) else None
         self._code_min = judged_code_min(self._extended)
@@ -78,15 +81,17 @@ class BulkReader:
             return _without_records(found_null(self._queues, queue, offset, min_offset))
         if self._extended is not None:
             tags = self._extended.entry_filter(queue, tags, unit)
-        result = self._everything(data, limits.max_bytes) if is_plain else None
+        result = self._everything(queue, offset, data, limits.max_bytes) if is_plain else None
         if result is None:
-            result = self._collect(data, limits, tags, record)
+            result = self._collect(queue, offset, data, limits, tags, record)
         result.next_offset += offset
         result.min_offset = min_offset
         result.max_offset = max_offset
         return result
 
-    def _everything(self, data: bytes, max_bytes: int) -> BulkResult | None:
+    def _everything(
+        self, queue: ConsumeQueue, offset: int, data: bytes, max_bytes: int
+    ) -> BulkResult | None:
         """All are wanted: no entry is looked at by itself, each stretch of the log is. None when some are not there."""
         sizes = _sizes_within(data, max_bytes)
         if sizes is None:
@@ -99,9 +104,13 @@ class BulkReader:
         # Where one does not start where the one before it ends, another stretch begins.
         edges = [0, *compress(range(1, count), map(ne, islice(starts, 1, None), ends)), count]
         parts: list[memoryview] = []
+        is_trusted = offset >= queue.trusted_from
         for first, end in pairwise(edges):
             part = self._log.view(starts[first], ends[end - 1] - starts[first])
             if part is None:
+                return None
+            last_at = starts[end - 1] - starts[first]
+            if not is_trusted and not ends_right(queue, offset + end - 1, part, last_at):
                 return None
             parts.append(part)
         total = sum(sizes)
@@ -111,6 +120,8 @@ class BulkReader:
 
     def _collect(
         self,
+        queue: ConsumeQueue,
+        offset: int,
         data: bytes,
         limits: BulkLimits,
         tags: TagFilter | None,
@@ -125,24 +136,31 @@ class BulkReader:
         sizes = array("i")
         status = GetStatus.NO_MATCHED_MESSAGE
         max_bytes, max_count = limits.max_bytes, limits.max_count
-        part_start = part_end = skip_below = -1
+        part_start = part_end = -1
         total = examined = 0
         for physical_offset, size_bytes, tags_code in ENTRY.iter_unpack(data):
             if sizes and (total + size_bytes > max_bytes or len(sizes) >= max_count):
                 break
             examined += 1
-            if physical_offset < skip_below:
-                continue
-            if tags is not None and tags_code >= code_min and not tags(tags_code):
-                continue
-            if physical_offset < log_start or physical_offset + size_bytes > log_end:
-                if not sizes:
-                    status = GetStatus.MESSAGE_WAS_REMOVING
-                # Its file is gone, and so is every other record of that file.
-                skip_below = log.next_file_start(physical_offset)
-                continue
-            found = view(physical_offset, size_bytes)
-            if found is None or (record is not None and not record(found)):
+            found = None
+            if log_start <= physical_offset and 0 < size_bytes <= log_end - physical_offset:
+                if tags is not None and tags_code >= code_min and not tags(tags_code):
+                    continue
+                found = view(physical_offset, size_bytes)
+            if found is None or not leads_to(queue, offset + examined - 1, found):
+                mended = self._repair.mend(queue, offset + examined - 1)
+                if mended is Outcome.LATER:
+                    # All before it is given; it is asked for again.
+                    examined -= 1
+                    break
+                if mended is Outcome.NONE:
+                    if not sizes:
+                        status = GetStatus.MESSAGE_WAS_REMOVING
+                    continue
+                physical_offset, size_bytes, tags_code, found = mended
+                if tags is not None and tags_code >= code_min and not tags(tags_code):
+                    continue
+            if record is not None and not record(found):
                 continue
             if physical_offset != part_end:
                 if part_end >= 0:

@@ -12,12 +12,16 @@ readers see them at once, and after a crash the log gives them back.
 
 from __future__ import annotations
 
+import logging
 import struct
 from typing import Final
 
+from cometmq.base.ports import File
 from cometmq.store.index_files import key_prefix
 from cometmq.store.mapped_file_queue import file_name
 from cometmq.store.open_files import OpenFiles
+
+logger = logging.getLogger("cometmq.store")
 
 ENTRY_BYTES: Final = 20
 PAGE_BYTES: Final = 4096
@@ -45,6 +49,7 @@ class ConsumeQueue:
         "queue_id",
         "topic",
         "topic_field",
+        "trusted_from",
         "waiting",
     )
 
@@ -61,6 +66,8 @@ class ConsumeQueue:
         self.first_start = -1
         """Byte where the first file starts; -1 while there is no file."""
         self.next_offset = 0
+        self.trusted_from = 0
+        """Entries below were found at the start; see ``queue_check``."""
         self.waiting: bytearray | None = None
         self.dirty_epoch = -1
         self.dirty_start = -1
@@ -105,10 +112,27 @@ class ConsumeQueue:
         while position < file_end:
             start = position // self.file_bytes * self.file_bytes
             until = min(file_end, start + self.file_bytes)
-            file = open_files.get(self.path(start))
-            data += file.read_at(position - start, until - position)
+            data += self._read_file(start, position - start, until - position, open_files)
             position = until
         return data + self._waiting(0, end - written) if end > written else data
+
+    def _read_file(self, start: int, at: int, length: int, open_files: OpenFiles) -> bytes:
+        file = self._file(start, open_files)
+        data = file.read_at(at, length)
+        if len(data) < length:
+            # Zeros lead nowhere: whoever finds them has the entries made anew.
+            logger.error("queue file truncated by others path=%s", file.path)
+            file.lengthen(self.file_bytes)
+            data = file.read_at(at, length)
+        return data
+
+    def _file(self, start: int, open_files: OpenFiles) -> File:
+        path = self.path(start)
+        try:
+            return open_files.get(path)
+        except FileNotFoundError:
+            logger.error("queue file removed by others path=%s", path)
+            return open_files.create(path, self.file_bytes)
 
     def entry(self, offset: int, open_files: OpenFiles) -> tuple[int, int, int] | None:
         data = self.read(offset, 1, open_files)
@@ -134,7 +158,7 @@ class ConsumeQueue:
         start = position - position % self.file_bytes
         if self.first_start >= 0 and position != start and end <= start + self.file_bytes:
             # Nearly always: into the middle of a file that is there.
-            open_files.get(self.path(start)).write_at(position - start, waiting)
+            self._file(start, open_files).write_at(position - start, waiting)
             self.waiting = None
             return [start]
         starts: list[int] = []
@@ -176,16 +200,36 @@ class ConsumeQueue:
     def find_record(self, physical_offset: int, open_files: OpenFiles) -> int:
         """The first entry, fillers aside, whose record lies at ``physical_offset`` or behind."""
         has_files = self.first_start >= 0
-        low = self.first_start // ENTRY_BYTES if has_files else self.written_offset
-        high = self.next_offset
+        first = self.first_start // ENTRY_BYTES if has_files else self.written_offset
+        found = self._search(first, self.next_offset, physical_offset, open_files)
+        # Offsets grow along a queue. One before a smaller one that is behind all the same: what lies between them is
+        # damaged, or a gap, and has misled the search.
+        step = 1
+        while found - 1 - step >= first:
+            if self._is_behind(found - 1 - step, physical_offset, open_files):
+                found = self._search(first, found - 1 - step, physical_offset, open_files)
+                step = 1
+            else:
+                step *= 2
+        return found
+
+    def _search(self, low: int, high: int, physical_offset: int, open_files: OpenFiles) -> int:
         while low < high:
             middle = (low + high) // 2
-            place = _PLACE.unpack_from(self.read(middle, 1, open_files))
-            if place[0] >= physical_offset and place[1] != FILLER_SIZE:
+            if self._is_behind(middle, physical_offset, open_files):
                 high = middle
             else:
                 low = middle + 1
         return low
+
+    def _is_behind(self, offset: int, physical_offset: int, open_files: OpenFiles) -> bool:
+        record: int
+        size_bytes: int
+        record, size_bytes = _PLACE.unpack_from(self.read(offset, 1, open_files))
+        if size_bytes == FILLER_SIZE:
+            return False
+        # What cannot be an entry does not stand for a record that is gone.
+        return record >= physical_offset or record < 0 or size_bytes <= 0
 
     def _find_min(self, log_start: int, open_files: OpenFiles) -> int:
         known = self._min_offset

@@ -282,6 +282,20 @@ class ConsumeQueues:
         if position <= queue.first_start:
             queue.first_start = -1
 
+    def rewrite(self, queue: ConsumeQueue, offset: int, entry: bytes) -> None:
+        """Replace an entry that is in its file. Raises DiskFull."""
+        assert offset < queue.written_offset, (queue, offset)
+        position = offset * ENTRY_BYTES
+        start = position - position % self.file_bytes
+        self.open_files.get(queue.path(start)).write_at(position - start, entry)
+        self._mark_dirty(queue, start, False)
+        queue.forget_min()
+
+    def trust_what_comes(self) -> None:
+        """All is loaded: entries from here on are known to be right, since they are made by this process."""
+        for queue in self.all():
+            queue.trusted_from = queue.next_offset
+
     def delete_topic(self, topic: str) -> int:
         """Forget a topic and remove its files. How many queues it had."""
         queues = self.table.pop(topic, {})
@@ -312,6 +326,27 @@ class ConsumeQueues:
             expired.append(path)
             queue.first_start += self.file_bytes
         return expired
+
+    def restore_lengths(self) -> bool:
+        """Give files that somebody has truncated their length again. Whether there were any."""
+        was_truncated = False
+        for queue in self.all():
+            if queue.first_start < 0:
+                continue
+            for start in range(queue.first_start, queue.last_start + 1, self.file_bytes):
+                was_truncated |= self._restore_length(queue.path(start))
+        return was_truncated
+
+    def _restore_length(self, path: str) -> bool:
+        try:
+            if self._files.size(path) >= self.file_bytes:
+                return False
+        except FileNotFoundError:
+            self.open_files.drop(path)
+            self.open_files.create(path, self.file_bytes)
+        logger.error("queue file truncated or removed by others path=%s", path)
+        self.open_files.get(path).lengthen(self.file_bytes)
+        return True
 
     def close(self) -> None:
         self.open_files.close()

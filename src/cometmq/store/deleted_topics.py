@@ -55,6 +55,10 @@ class DeletedTopics:
     def __bool__(self) -> bool:
         return bool(self._ends)
 
+    def end_of(self, topic: str) -> int:
+        """The offset from which on records of a topic count."""
+        return self._ends.get(topic, 0)
+
     def by_topic_bytes(self) -> dict[bytes, int]:
         """Topic, as a record holds it, to the offset from which on it counts."""
         return {topic.encode(): end for topic, end in self._ends.items()}

@@ -43,6 +43,7 @@ from cometmq.store.get import GetResult, QueryResult
 from cometmq.store.housekeeping import Housekeeping
 from cometmq.store.index_files import IndexFiles
 from cometmq.store.put import NewBatch, NewMessage, Stored, StoredBatch
+from cometmq.store.queue_repair import QueueRepair
 from cometmq.store.reader import Reader, RecordFilter
 from cometmq.store.recovery import Recovery, Stop
 from cometmq.store.sink_scan import SinkRows, sink_marks_since, sink_rows
@@ -53,6 +54,9 @@ logger = logging.getLogger("cometmq.store")
 UNLIMITED: Final = 1 << 31
 WRITTEN_AT_ONCE: Final = 1024
 """Queues whose entries an idle store writes at a time."""
+
+CHECKED_BYTES: Final = 16 << 20
+"""Of the end of the log: the queue entries of its records are checked at a start, some 5 us each."""
 
 DISK_CHECK_SECONDS: Final = 1.0
 """How often a refused put may look whether the disk has space again."""
@@ -87,6 +91,7 @@ class MessageStore:
         self._delay_levels = DelayLevels(config.queues.message_delay_level)
         self._checkpoint = Checkpoint(config.path("checkpoint"), files)
         self._deleted = DeletedTopics(config.path("deletedTopics.json"), config.log_path, files)
+        self._repair = QueueRepair(self._log, self._queues, self._delay_levels, self._deleted)
         self._reader = Reader(
             self._log,
             self._queues,
@@ -94,8 +99,9 @@ class MessageStore:
             config.read,
             files.memory_bytes(),
             self._delay_levels,
+            self._repair,
         )
-        self._bulk_reader = BulkReader(self._log, self._queues)
+        self._bulk_reader = BulkReader(self._log, self._queues, self._repair)
         self._log_flusher = LogFlusher(
             self._log, self.watermarks, config.flush, clock, self._on_flush_failure
         )
@@ -180,8 +186,13 @@ class MessageStore:
         self._log_flusher.stop()
         self._queue_flusher.stop()
         try:
+            has_all_entries = not self._queues.restore_lengths()
             self.flush()
-            self._files.remove(self.config.path("abort"))
+            if has_all_entries:
+                self._files.remove(self.config.path("abort"))
+            else:
+                # As after a crash that kept nothing of the queues: the next start makes them from the log.
+                self._distrust_queues()
             logger.info("store closed log_end=%d", self._log.end)
         except (CometError, OSError) as error:
             logger.error("store not closed cleanly error=%s", error)
@@ -469,6 +480,9 @@ class MessageStore:
                 self._files.replace(abort, boot_id)
 
         recovery.run(note_start)
+        if is_clean:
+            self._repair.check_newest(CHECKED_BYTES)
+        self._queues.trust_what_comes()
         self._checkpoint.marks = recovery.marks_after()
         self._checkpoint.save(sync=True)
         self.watermarks.reset(recovery.end)

@@ -21,6 +21,8 @@ from cometmq.store.extended_queue import ADDRESS_BYTE, CODE_AT, CODE_MIN, Unit, 
 from cometmq.store.extended_queues import ExtendedConsumeQueues, TagFilter, UnitFilter
 from cometmq.store.get import GetResult, GetStatus, QueryResult
 from cometmq.store.index_files import IndexFiles
+from cometmq.store.queue_check import ends_right, leads_to
+from cometmq.store.queue_repair import Outcome, QueueRepair
 from cometmq.store.read_ahead import Asked, ReadAhead
 
 SCAN_BYTES_MIN: Final = 16_000
@@ -46,8 +48,10 @@ class Reader:
         config: ReadConfig,
         memory_bytes: int,
         delay_levels: DelayLevels,
+        repair: QueueRepair,
     ) -> None:
         self._log = log
+        self._repair = repair
         self._queues = queues
         self._extended = queues if isinstance(queues, ExtendedConsumeQueues) else None
         self._code_min = judged_code_min(self._extended)
@@ -103,7 +107,7 @@ class Reader:
         if not is_plain and self._extended is not None:
             tags = self._extended.entry_filter(queue, tags, unit)
         return self._collect(
-            data, offset, max_count, max_bytes, tags, record, min_offset, max_offset
+            queue, data, offset, max_count, max_bytes, tags, record, min_offset, max_offset
         )
 
     def _get_plain(self, asked: Asked, min_offset: int) -> GetResult | None:
@@ -142,8 +146,8 @@ class Reader:
         numbers: tuple[int, ...] = _places(count).unpack_from(data)
         starts, sizes = numbers[::2], numbers[1::2]
         first, last_start = starts[0], starts[-1]
-        # A gap in the queue has 0 here.
-        if min(starts) != first:
+        # A gap in the queue has an offset of 0, a file that was truncated has a size of 0, too.
+        if min(starts) != first or min(sizes) <= 0:
             return None
         span = last_start + sizes[-1] - first
         log_end = self._log.end
@@ -154,14 +158,21 @@ class Reader:
         if total > config.memory_bytes_max or total > max_bytes:
             return None
         if total == span:
+            # Each lies where the one before it ends.
             parts = [whole]
+            if not ends_right(queue, offset + count - 1, whole, last_start - first):
+                return None
         else:
             parts = [
                 whole[start - first : start - first + size]
                 for start, size in zip(starts, sizes, strict=True)
             ]
-            # One that does not end within the whole is for the careful way.
+            # What does not end within the whole, or is another's, is for the careful way.
             if sum(map(len, parts)) != total:
+                return None
+            if offset < queue.trusted_from and not all(
+                leads_to(queue, number, part) for number, part in enumerate(parts, offset)
+            ):
                 return None
         return GetResult(
             GetStatus.FOUND,
@@ -176,6 +187,7 @@ class Reader:
 
     def _collect(
         self,
+        queue: ConsumeQueue,
         data: bytes,
         offset: int,
         max_count: int,
@@ -200,11 +212,8 @@ class Reader:
         part_start = part_end = -1
         status = GetStatus.NO_MATCHED_MESSAGE
         count = total = examined = 0
-        skip_below = physical_offset = -1
+        physical_offset = -1
         for physical_offset, size_bytes, tags_code in ENTRY.iter_unpack(data):
-            if physical_offset < skip_below:
-                examined += 1
-                continue
             if count:
                 # The first message is always given; from the second on the limits count.
                 if physical_offset < on_disk_below:
@@ -213,18 +222,26 @@ class Reader:
                 elif count >= memory_count_max or total + size_bytes > memory_bytes_max:
                     break
             examined += 1
-            if tags is not None and tags_code >= code_min and not tags(tags_code):
-                continue
-            if physical_offset < log_start or physical_offset + size_bytes > log_end:
-                if not count:
-                    status = GetStatus.MESSAGE_WAS_REMOVING
-                # Its file is gone, and so is every other record of that file.
-                skip_below = log.next_file_start(physical_offset)
-                continue
-            if record is not None:
-                found = view(physical_offset, size_bytes)
-                if found is None or not record(found):
+            found = None
+            if log_start <= physical_offset and 0 < size_bytes <= log_end - physical_offset:
+                if tags is not None and tags_code >= code_min and not tags(tags_code):
                     continue
+                found = view(physical_offset, size_bytes)
+            if found is None or not leads_to(queue, offset + examined - 1, found):
+                mended = self._repair.mend(queue, offset + examined - 1)
+                if mended is Outcome.LATER:
+                    # All before it is given; it is asked for again.
+                    examined -= 1
+                    break
+                if mended is Outcome.NONE:
+                    if not count:
+                        status = GetStatus.MESSAGE_WAS_REMOVING
+                    continue
+                physical_offset, size_bytes, tags_code, found = mended
+                if tags is not None and tags_code >= code_min and not tags(tags_code):
+                    continue
+            if record is not None and not record(found):
+                continue
             if physical_offset != part_end:
                 if part_end >= 0 and (part := view(part_start, part_end - part_start)) is not None:
                     parts.append(part)
@@ -259,7 +276,7 @@ class Reader:
         queue = self._queues.get(topic, queue_id)
         if queue is None or offset < 0:
             return []
-        data = queue.read(offset, count, self._queues.open_files)
+        data = self._repair.read(queue, offset, count)
         if ADDRESS_BYTE in data[CODE_AT::ENTRY_BYTES]:
             return self._resolved(queue, data)
         return list(ENTRY.iter_unpack(data))
@@ -340,8 +357,8 @@ class Reader:
         )
 
     def _time_of(self, queue: ConsumeQueue, queue_offset: int) -> int:
-        entry = queue.entry(queue_offset, self._queues.open_files)
-        return self._log.store_timestamp(entry[0]) if entry is not None else -1
+        data = self._repair.read(queue, queue_offset, 1)
+        return self._log.store_timestamp(ENTRY.unpack(data)[0]) if data else -1
 
 
 def judged_code_min(extended: ExtendedConsumeQueues | None) -> int:

@@ -326,6 +326,9 @@ class MemoryFile:
     def is_whole(self) -> bool:
         return True
 
+    def lengthen(self, size_bytes: int) -> None:
+        assert size_bytes <= self.size_bytes, "nobody truncates these"
+
     def first_hole(self) -> int:
         self._check_process()
         block = 0

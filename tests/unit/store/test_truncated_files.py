@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from cometmq.model.record import decode_records
 from cometmq.store.message_store import MessageStore
 from cometmq.store.put import NewMessage
 
@@ -23,6 +24,7 @@ import os, sys
 from pathlib import Path
 from cometmq.base.system import SystemClock, SystemFiles
 from cometmq.store.config import CommitLogConfig, StoreConfig
+from cometmq.model.record import decode_records
 from cometmq.store.message_store import MessageStore
 from cometmq.store.put import NewMessage
 
@@ -67,6 +69,65 @@ def put(store: MessageStore, message: Make, numbers: range) -> None:
         store.put(
             message(f"{number}", keys=[f"k{number}"], properties=f"KEYS\x01k{number}\x02".encode())
         )
+
+
+def bodies(store: MessageStore) -> list[bytes]:
+    """All of the queue, read as a consumer does."""
+    gathered: list[bytes] = []
+    offset = store.min_offset("T", 0)
+    while offset < store.max_offset("T", 0):
+        result = store.get("T", 0, offset, 32)
+        assert result.next_offset > offset, result
+        gathered += [record.body for part in result.parts for record in decode_records(part)]
+        offset = result.next_offset
+    return gathered
+
+
+@pytest.mark.parametrize("length", [0, 30, 150])
+@pytest.mark.parametrize("is_read", [False, True])
+@pytest.mark.parametrize("ends_by_kill", [False, True])
+def test_queues_that_were_truncated_lose_no_message(
+    lab: Lab, message: Make, length: int, is_read: bool, ends_by_kill: bool
+) -> None:
+    store = lab.open()
+    put(store, message, range(100))
+    store.flush()
+    paths = sorted(Path(lab.root, "consumequeue", "T", "0").iterdir())
+    # The last but one and the last: whole files of 10 entries, and what the store writes to.
+    for path in (paths[3], paths[-2], paths[-1]):
+        with path.open("r+b") as file:
+            file.truncate(length)
+    expected = [f"{number}".encode() for number in range(130)]
+    if is_read:
+        assert bodies(store) == expected[:100]
+    put(store, message, range(100, 130))
+    if is_read:
+        assert bodies(store) == expected
+    store.flush()
+    if ends_by_kill and is_read:
+        lab = lab.crash()
+    else:
+        store.close()
+    again = lab.open()
+    assert bodies(again) == expected
+    assert again.put(message("next")).queue_offset == 130
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_a_queue_file_that_was_removed_is_made_anew(lab: Lab, message: Make, is_read: bool) -> None:
+    lab.change(queues={"open_files_max": 8})
+    store = lab.open()
+    put(store, message, range(100))
+    store.flush()
+    expected = bodies(store)
+    paths = sorted(Path(lab.root, "consumequeue", "T", "0").iterdir())
+    for path in (paths[0], paths[5]):
+        path.unlink()
+    if is_read:
+        assert bodies(store) == expected
+    put(store, message, range(100, 120))
+    store.close()
+    assert len(bodies(lab.open())) == 120
 
 
 def found(store: MessageStore, number: int) -> bool:

@@ -1,0 +1,78 @@
+"""Whether a queue entry leads to the record it stands for: the one of its queue with its number, and of its size.
+
+An entry that this process wrote is what it was made from. One that was found at the start may have been damaged on the
+disk since it was written, and nothing in it tells; the record does.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from cometmq.model.record import FIXED_BYTES_V4
+from cometmq.store.commit_log import CommitLog
+from cometmq.store.consume_queue import ConsumeQueue
+from cometmq.store.log_scan import Scanned, scan_record
+
+# Size, queue id and queue offset of a record.
+_PLACE = struct.Struct(">i8xi4xq")
+# The same with system flag and, for two IPv4 hosts, the length of the body.
+_HEAD = struct.Struct(">i8xi4xq8xi44xi")
+_BODY_AT_V4: Final = 88
+_V6_BITS: Final = 48
+
+
+def leads_to(queue: ConsumeQueue, queue_offset: int, record: memoryview) -> bool:
+    """Whether the bytes that an entry leads to are the record of its number."""
+    if len(record) < FIXED_BYTES_V4:
+        return False
+    size_bytes, queue_id, number, sys_flag, body_bytes = _HEAD.unpack_from(record)
+    if size_bytes != len(record) or number != queue_offset or queue_id != queue.queue_id:
+        return False
+    if sys_flag & _V6_BITS or body_bytes < 0:
+        return _is_of(queue, queue_offset, record)
+    topic_at = _BODY_AT_V4 + body_bytes
+    field = queue.topic_field
+    if record[topic_at : topic_at + len(field)] == field:
+        return True
+    # A long name has its length in two bytes, and a short one may.
+    return _is_of(queue, queue_offset, record)
+
+
+def ends_right(queue: ConsumeQueue, queue_offset: int, records: memoryview, last_at: int) -> bool:
+    """Whether the last of adjacent records is that of its number, and so all of them are.
+
+    Args:
+        last_at: where it begins.
+    """
+    if queue_offset < queue.trusted_from:
+        return leads_to(queue, queue_offset, records[last_at:])
+    return len(records) - last_at >= FIXED_BYTES_V4 and _PLACE.unpack_from(records, last_at) == (
+        len(records) - last_at,
+        queue.queue_id,
+        queue_offset,
+    )
+
+
+def record_of(log: CommitLog, queue: ConsumeQueue, number: int, offset: int) -> Scanned | None:
+    """The record at an offset of the log if it is that of a number of the queue."""
+    log_file = log.row.at(offset)
+    if log_file is None or offset >= log.end:
+        return None
+    view = log_file.file.view(0, log.file_bytes)
+    record = scan_record(view, offset - log_file.start, log_file.start, check_crc=False)
+    if record is None:
+        return None
+    place = record.topic, record.queue_id, record.queue_offset
+    return record if place == (queue.topic.encode(), queue.queue_id, number) else None
+
+
+def _is_of(queue: ConsumeQueue, queue_offset: int, record: memoryview) -> bool:
+    # A record knows its own place: no matter here, so it is told what it expects.
+    start = int.from_bytes(record[28:36], "big", signed=True)
+    found = scan_record(record, 0, start, check_crc=False)
+    return found is not None and (found.topic, found.queue_id, found.queue_offset) == (
+        queue.topic.encode(),
+        queue.queue_id,
+        queue_offset,
+    )
