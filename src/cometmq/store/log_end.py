@@ -60,9 +60,10 @@ def _may_be_lost(row: MappedFileQueue, start: int, stop: int) -> bool:
         return True
     limit = min(stop - log_file.start, row.file_bytes)
     while at < limit:
-        # Of the first sector, the part behind the last sound record: that may have been synced before.
+        # Of the first sector, the part behind the last sound record: that may have been synced before. The last one may
+        # hold the first bytes of the next sound record, which are zero as well: those of its size.
         sector_end = (at // SECTOR_BYTES + 1) * SECTOR_BYTES
-        if sector_end <= limit and not any(view[at:sector_end]):
+        if not any(view[at:sector_end]):
             return True
         at = sector_end
     return False

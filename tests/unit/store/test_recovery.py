@@ -218,6 +218,25 @@ def test_a_sector_that_a_power_loss_took_is_a_torn_tail(
     assert len(numbers(lab.open())) in (20, 21)
 
 
+def test_a_lost_sector_may_hold_the_first_bytes_of_a_sound_record(
+    lab: Lab, message: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are zero, being those of its size."""
+    store = lab.open()
+    store.put(message())
+    store.flush()
+    torn = store.put(message())
+    # The next one begins 3 bytes before the end of the second sector.
+    fixed_bytes = torn.size_bytes - len(b"body")
+    store.put(message(b"." * (1021 - torn.end_offset - fixed_bytes)))
+    assert store.put(message()).physical_offset == 1021
+    lab = lab.crash()
+    damage(lab, torn.physical_offset + 20, bytes(512 - torn.physical_offset - 20))
+    damage(lab, 512, bytes(512))
+    monkeypatch.setattr(lab.files, "boot_id", lambda: "another")
+    assert lab.open().max_offset("T", 0) == 1
+
+
 @pytest.mark.parametrize("is_kill", [True, False])
 def test_properties_that_end_with_a_zero_do_not_stop_the_start(
     lab: Lab, message: Make, is_kill: bool, monkeypatch: pytest.MonkeyPatch
