@@ -84,6 +84,8 @@ def test_the_clients_own_way_to_a_retry_topic_ends_there_too() -> None:
                 **text,
                 "DELAY": "0",
                 "CLUSTER": "DefaultCluster",
+                "MSG_REGION": "DefaultRegion",
+                "TRACE_ON": "true",
             }
 
     asyncio.run(main())

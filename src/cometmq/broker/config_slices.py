@@ -15,6 +15,9 @@ ASYNC_MASTER: Final = "ASYNC_MASTER"
 SYNC_MASTER: Final = "SYNC_MASTER"
 SLAVE: Final = "SLAVE"
 
+FORM_4: Final = "4.9"
+FORM_5: Final = "5.x"
+
 _NAME = re.compile(r"[%|a-zA-Z0-9_-][%|a-zA-Z0-9_.-]*")
 
 
@@ -180,6 +183,14 @@ class TopicsConfig:
     trace_on: bool = setting(
         "traceOn", "Tell clients that messages may be traced.", default=True, live=True
     )
+    stored_properties: str = setting(
+        "storedProperties",
+        "As which RocketMQ to store the properties of a sent message. 5.x adds MSG_REGION and TRACE_ON, without "
+        "which its consumers write no trace, and keeps WAIT; 4.9 does neither.",
+        default=FORM_5,
+        choices=(FORM_4, FORM_5),
+        live=True,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,6 +237,13 @@ class ConsumersConfig:
         default=60_000,
         low=1000,
         next_start=True,
+    )
+    server_side_reset: bool = setting(
+        "useServerSideResetOffset",
+        "Tell of reset offsets in the answer to the next pull, as RocketMQ 5 does; no consumer need be online. "
+        "Otherwise the clients of the group are told, as by 4.9, and Java's stop for ten seconds.",
+        default=True,
+        live=True,
     )
     slave_read: bool = setting(
         "slaveReadEnable", "Send slow readers to a slave.", default=False, live=True

@@ -11,13 +11,14 @@ from typing import Final
 
 import msgspec
 
+from cometmq.broker.stored_form import StoredForm
 from cometmq.model.java_hash import java_hash
 from cometmq.model.properties import (
-    CLUSTER,
     DELAY,
     KEYS,
     NAME_SEPARATOR,
     PAIR_SEPARATOR,
+    POP_HANDLE,
     TAGS,
     TEXT_BYTES_MAX,
     TIMER_DELAY_MS,
@@ -37,7 +38,7 @@ from cometmq.protocol.refusal import Refused
 
 _TIMERS: Final = (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS)
 _READ: Final = frozenset({UNIQ_KEY, TAGS, WAIT, KEYS, DELAY, TRANSACTION_PREPARED, *_TIMERS})
-# Before WAIT is taken out and CLUSTER put in; bounds the work on a text that will be refused anyway.
+# Before it gets its stored form; bounds the work on a text that will be refused anyway.
 _SENT_CHARACTERS_MAX: Final = TEXT_BYTES_MAX + 1024
 _CACHED_TAG_LENGTH_MAX: Final = 128
 _LEVEL_CHARACTERS_MAX: Final = 11
@@ -45,8 +46,15 @@ _UNIQUE_FIRST: Final = UNIQ_KEY + NAME_SEPARATOR
 _UNIQUE_FIRST_BYTES: Final = _UNIQUE_FIRST.encode()
 _PAIR_SEPARATOR: Final = PAIR_SEPARATOR.encode()
 _UNIQUE_AT: Final = len(_UNIQUE_FIRST)
+# Says at which broker a message was popped. Stored with a copy, it would be acknowledged there.
+_HANDLE: Final = POP_HANDLE + NAME_SEPARATOR
+_KEYS: Final = KEYS + NAME_SEPARATOR
+# In their places in a text that stands for all with other keys.
+_ANY_UNIQUE: Final = f"{_UNIQUE_FIRST}\0{PAIR_SEPARATOR}"
+_ANY_KEYS: Final = f"{_KEYS}\0"
 # Longer texts are read anew each time, so that what is remembered stays below a megabyte or two.
 _REMEMBERED_MAX: Final = 512
+_REMEMBERED_PAIRS_MAX: Final = 64
 _cached_hash = lru_cache(maxsize=8192)(java_hash)
 
 
@@ -66,26 +74,27 @@ class SendProperties(msgspec.Struct):
     """The property that says when it is to be delivered, and what it says; a delay level counts more."""
 
 
-def cluster_pair(cluster: str) -> str:
-    """What is added to every stored text; made once per broker."""
-    return f"{CLUSTER}{NAME_SEPARATOR}{cluster}"
+class _Remembered(msgspec.Struct):
+    """A text but for its unique key and its keys: what is stored around them, and what the text says."""
+
+    before: bytes
+    middle: bytes
+    after: bytes
+    properties: SendProperties
 
 
-def prepare(text: str, cluster: str) -> SendProperties:
-    """The stored form of a sent text: without WAIT, with the cluster's name.
-
-    Args:
-        cluster: from ``cluster_pair``.
+def prepare(text: str, form: StoredForm) -> SendProperties:
+    """What a sent text says, and what is stored of it.
 
     Raises:
         Refused: the text is too long or no text, or asks for what this broker cannot do.
     """
-    return _prepare(text, cluster, keeps_wait=False)
+    return _prepare(text, form, is_element=False)
 
 
-def prepare_element(text: str, cluster: str) -> SendProperties:
-    """The same for one message of a batch, which keeps its WAIT; whether to wait is said by the batch."""
-    return _prepare(text, cluster, keeps_wait=True)
+def prepare_element(text: str, form: StoredForm) -> SendProperties:
+    """The same for one message of a batch; whether to wait is said by the batch."""
+    return _prepare(text, form, is_element=True)
 
 
 class BatchProperties(msgspec.Struct):
@@ -99,17 +108,17 @@ class BatchProperties(msgspec.Struct):
     """How many of them each message has; None: one."""
 
 
-def prepare_batch(texts: list[bytes], cluster: str) -> BatchProperties:
+def prepare_batch(texts: list[bytes], form: StoredForm) -> BatchProperties:
     """``prepare_element`` of each text of a batch, most of which differ in nothing but their unique key.
 
     Raises:
         Refused: as ``prepare_element``, or one is not UTF-8.
     """
-    alike = _prepare_alike(texts, cluster) if texts else None
-    return alike or _prepare_each(texts, cluster)
+    alike = _prepare_alike(texts, form) if texts else None
+    return alike or _prepare_each(texts, form)
 
 
-def _prepare_alike(texts: list[bytes], cluster: str) -> BatchProperties | None:
+def _prepare_alike(texts: list[bytes], form: StoredForm) -> BatchProperties | None:
     """Texts of one length that begin with a unique key and go on alike: what follows it is read once."""
     first = texts[0]
     key_end = first.find(_PAIR_SEPARATOR)
@@ -127,19 +136,19 @@ def _prepare_alike(texts: list[bytes], cluster: str) -> BatchProperties | None:
     together = b"".join([text[_UNIQUE_AT:key_end] for text in texts])
     if not together.isalnum():
         return None
-    properties = _prepare_element_bytes(first, cluster)
+    properties = _prepare_element_bytes(first, form)
     stored_rest = properties.stored[key_end:]
     keys, width = together.decode(), key_end - _UNIQUE_AT
     return BatchProperties(
-        [text[:key_end] + stored_rest for text in texts],
+        texts if stored_rest == rest else [text[:key_end] + stored_rest for text in texts],
         [properties.tags_code] * len(texts),
         [keys[at : at + width] for at in range(0, len(keys), width)],
         None,
     )
 
 
-def _prepare_each(texts: list[bytes], cluster: str) -> BatchProperties:
-    all_properties = [_prepare_element_bytes(text, cluster) for text in texts]
+def _prepare_each(texts: list[bytes], form: StoredForm) -> BatchProperties:
+    all_properties = [_prepare_element_bytes(text, form) for text in texts]
     return BatchProperties(
         [properties.stored for properties in all_properties],
         [properties.tags_code for properties in all_properties],
@@ -148,9 +157,9 @@ def _prepare_each(texts: list[bytes], cluster: str) -> BatchProperties:
     )
 
 
-def _prepare_element_bytes(text: bytes, cluster: str) -> SendProperties:
+def _prepare_element_bytes(text: bytes, form: StoredForm) -> SendProperties:
     try:
-        return prepare_element(text.decode(), cluster)
+        return prepare_element(text.decode(), form)
     except UnicodeDecodeError:
         raise Refused(
             ResponseCode.MESSAGE_ILLEGAL, "properties of a batch element are not UTF-8"
@@ -162,36 +171,68 @@ def is_wait(text: str) -> bool:
     return "WAIT\x01" not in text or property_of(text, WAIT) != "false"
 
 
-def _prepare(text: str, cluster: str, *, keeps_wait: bool) -> SendProperties:
-    """Clients put the unique key first; what follows is the same for many messages and is read once."""
+def _prepare(text: str, form: StoredForm, *, is_element: bool) -> SendProperties:
+    """Clients put the unique key first; but for that and the keys, many messages are the same: that is read once."""
     first, _, rest = text.partition(PAIR_SEPARATOR)
     if (
-        len(text) <= _REMEMBERED_MAX
-        and first.startswith(_UNIQUE_FIRST)
-        and first.isascii()
-        and first.count(NAME_SEPARATOR) == 1
-        and (known := _remembered(rest, cluster, keeps_wait)) is not None
-        and (unique_key := first[_UNIQUE_AT:])
+        len(text) > _REMEMBERED_MAX
+        or not first.startswith(_UNIQUE_FIRST)
+        or not first.isascii()
+        or first.count(NAME_SEPARATOR) != 1
+        or not (unique_key := first[_UNIQUE_AT:])
     ):
-        return SendProperties(
-            b"%b\x02%b" % (first.encode(), known.stored),
-            known.tags_code,
-            [unique_key],
-            known.is_wait,
-            known.delay_level,
-            known.is_half,
-            known.timer,
-        )
-    return _read(text, cluster, keeps_wait)
+        return _read(text, form, is_element)
+    if _KEYS in rest:
+        head, _, tail = rest.partition(_KEYS)
+        user_keys, separator, tail = tail.partition(PAIR_SEPARATOR)
+        if not user_keys or not user_keys.isascii() or NAME_SEPARATOR in user_keys:
+            return _read(text, form, is_element)
+        known = _remembered(f"{head}{_ANY_KEYS}{separator}{tail}", form, is_element)
+        if known is None:
+            return _read(text, form, is_element)
+        unique, others = first.encode(), user_keys.encode()
+        stored = b"%b%b\x02%b%b%b" % (known.before, unique, known.middle, others, known.after)
+        keys = [unique_key, *split_keys(user_keys)]
+    else:
+        known = _remembered(rest, form, is_element)
+        if known is None:
+            return _read(text, form, is_element)
+        stored = b"%b%b\x02%b" % (known.before, first.encode(), known.after)
+        keys = [unique_key]
+    properties = known.properties
+    return SendProperties(
+        stored,
+        properties.tags_code,
+        keys,
+        properties.is_wait,
+        properties.delay_level,
+        properties.is_half,
+        properties.timer,
+    )
 
 
 @lru_cache(maxsize=2048)
-def _remembered(rest: str, cluster: str, keeps_wait: bool) -> SendProperties | None:
-    """What follows the unique key; None when it has a part in the keys itself, or is not there."""
-    return None if not rest or "KEY" in rest else _read(rest, cluster, keeps_wait)
+def _remembered(rest: str, form: StoredForm, is_element: bool) -> _Remembered | None:
+    """What follows the unique key, its keys replaced; None when it is not alike for all of them, or not there."""
+    head, _, tail = rest.partition(_ANY_KEYS)
+    if (
+        not rest
+        or "KEY" in head
+        or "KEY" in tail
+        or (head and head != rest and head[-1] != PAIR_SEPARATOR)
+        or _HANDLE in rest
+        or rest.count(PAIR_SEPARATOR) > _REMEMBERED_PAIRS_MAX
+    ):
+        return None
+    properties = _read(_ANY_UNIQUE + rest, form, is_element)
+    before, _, others = properties.stored.partition(_ANY_UNIQUE.encode())
+    middle, any_keys, after = others.partition(_ANY_KEYS.encode())
+    if not any_keys:
+        return _Remembered(before, b"", others, properties)
+    return _Remembered(before, middle + _KEYS.encode(), after, properties)
 
 
-def _read(text: str, cluster: str, keeps_wait: bool) -> SendProperties:
+def _read(text: str, form: StoredForm, is_element: bool) -> SendProperties:
     if len(text) > _SENT_CHARACTERS_MAX:
         raise _too_long(len(text))
     tags_code = 0
@@ -219,23 +260,19 @@ def _read(text: str, cluster: str, keeps_wait: bool) -> SendProperties:
             is_half = value.lower() == "true"
         else:
             is_timed = True
-    if keeps_wait and delay_level:
+    if is_element and delay_level:
         raise _unsupported(f"delayed messages in a batch ({DELAY}={delay_level})")
-    if keeps_wait and is_half:
+    if is_element and is_half:
         raise _unsupported(f"transactional messages in a batch ({TRANSACTION_PREPARED}=true)")
     timer = _timer(text) if is_timed else None
-    if timer is not None and keeps_wait:
+    if timer is not None and is_element:
         raise _unsupported(f"timed messages in a batch ({timer[0]}={timer[1]})")
     if timer is not None and delay_level:
         timer = None
         pairs = [pair for pair in pairs if pair.partition(NAME_SEPARATOR)[0] not in _TIMERS]
-        text = PAIR_SEPARATOR.join(pairs)
-    if not keeps_wait and "WAIT\x01" in text:
-        text = PAIR_SEPARATOR.join([pair for pair in pairs if not pair.startswith("WAIT\x01")])
-    if not text or text[-1] == PAIR_SEPARATOR:
-        text += cluster
-    else:
-        text = f"{text}{PAIR_SEPARATOR}{cluster}"
+    if _HANDLE in text:
+        pairs = [pair for pair in pairs if not pair.startswith(_HANDLE)] or [""]
+    text = form.of_element(pairs) if is_element else form.of_message(pairs)
     try:
         stored = text.encode()
     except UnicodeEncodeError as error:

@@ -39,6 +39,7 @@ MAX_OFFSET: Final = "MAX_OFFSET"
 TIMER_DELAY_SEC: Final = "TIMER_DELAY_SEC"
 TIMER_DELAY_MS: Final = "TIMER_DELAY_MS"
 TIMER_DELIVER_MS: Final = "TIMER_DELIVER_MS"
+POP_HANDLE: Final = "POP_CK"
 SINK: Final = "__SINK"
 """Ours: which sink, partition and batch a message comes from; see ``model.sink``."""
 

@@ -11,6 +11,7 @@ from cometmq.model.java_hash import java_hash
 from cometmq.model.properties import (
     KEYS,
     ORIGIN_MESSAGE_ID,
+    POP_HANDLE,
     RETRY_TOPIC,
     TAGS,
     TEXT_BYTES_MAX,
@@ -21,7 +22,6 @@ from cometmq.model.properties import (
 from cometmq.model.record import BadRecord, Record, encode_record
 from cometmq.store.put import NewMessage
 
-POP_CK: Final = "POP_CK"
 FIRST_POP_TIME: Final = "1ST_POP_TIME"
 
 
@@ -65,7 +65,7 @@ def dead_form(record: Record, topic: str, origin: str) -> NewMessage:
 def given_form(record: Record, topic: str, handle: str) -> bytes:
     """A record of a retry topic as a consumer gets it: under the topic it asked for, with its handle."""
     pairs = dict(record.properties)
-    pairs[POP_CK] = handle
+    pairs[POP_HANDLE] = handle
     return encode_record(
         topic=topic.encode(),
         queue_id=record.queue_id,

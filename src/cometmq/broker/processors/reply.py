@@ -16,7 +16,8 @@ from cometmq.broker.client_registry import ClientRegistry
 from cometmq.broker.live_config import LiveConfig
 from cometmq.broker.processors.send import SendProcessor
 from cometmq.broker.processors.send_target import SendTarget
-from cometmq.broker.send_properties import cluster_pair, prepare
+from cometmq.broker.send_properties import prepare
+from cometmq.broker.stored_form import form_of
 from cometmq.model.address import host_text
 from cometmq.model.message_id import offset_id_text
 from cometmq.model.properties import (
@@ -68,7 +69,6 @@ class ReplyProcessor:
         self._store_host = store_host
         self._clients = clients
         self._clock = clock
-        self._cluster = cluster_pair(live.current.identity.cluster_name)
 
     def register(self, dispatcher: Dispatcher) -> None:
         dispatcher.add(RequestCode.SEND_REPLY_MESSAGE, self.reply)
@@ -102,7 +102,7 @@ class ReplyProcessor:
     def _message(
         self, connection: Connection, command: Command, header: _Header, target: SendTarget
     ) -> NewMessage:
-        properties = prepare(header.properties, self._cluster)
+        properties = prepare(header.properties, form_of(self._live.current))
         if properties.delay_level:
             raise Refused(ResponseCode.MESSAGE_ILLEGAL, f"a reply cannot be delayed ({DELAY})")
         if properties.timer is not None:

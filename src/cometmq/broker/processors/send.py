@@ -25,7 +25,6 @@ from cometmq.broker.processors.send_target import SendTarget, SendTargets
 from cometmq.broker.schedule.schedule import Schedule
 from cometmq.broker.send_properties import (
     SendProperties,
-    cluster_pair,
     is_wait,
     prepare,
     prepare_batch,
@@ -33,6 +32,7 @@ from cometmq.broker.send_properties import (
 )
 from cometmq.broker.sink_record import SinkRecord
 from cometmq.broker.stats import BrokerStats
+from cometmq.broker.stored_form import form_of
 from cometmq.broker.timer.timed_messages import TimedMessages
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.broker.transaction.transactions import Transactions
@@ -92,7 +92,6 @@ class SendProcessor:
         self._sink_used = sink_used
         self._clock = clock
         self._id_prefix = store_host.hex().upper()
-        self._cluster = cluster_pair(live.current.identity.cluster_name)
         self._apply(live.current)
         live.on_change(self._apply)
 
@@ -132,7 +131,7 @@ class SendProcessor:
             if header.sink is not None:
                 self._admit_sink(header.sink)
             target = self._target(connection, header)
-            properties = prepare(header.properties, self._cluster)
+            properties = prepare(header.properties, self._form)
             is_half = False
             if properties.is_half:
                 is_half = self._is_half(header, properties)
@@ -272,7 +271,7 @@ class SendProcessor:
             raise Refused(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
         if not bodies:
             raise Refused(ResponseCode.MESSAGE_ILLEGAL, "a batch without messages")
-        properties = prepare_batch(texts, self._cluster)
+        properties = prepare_batch(texts, self._form)
         return NewBatch(
             topic=header.topic,
             queue_id=queue_id,
@@ -370,6 +369,7 @@ class SendProcessor:
         return self._answers.ext
 
     def _apply(self, config: BrokerConfig) -> None:
+        self._form = form_of(config)
         self._body_bytes_max = config.store.log.message_bytes_max
         self._is_slave = config.identity.is_slave
         self._rejects_transactions = config.transactions.is_rejected

@@ -19,6 +19,51 @@ def refused(reply: Any) -> tuple[int, str]:
     return reply.code, reply.remark
 
 
+@pytest.mark.parametrize(
+    ("settings", "properties"),
+    [
+        ({"storedProperties": "4.9"}, "UNIQ_KEY=K1 TAGS=A CLUSTER=C49"),
+        ({}, "MSG_REGION=DefaultRegion UNIQ_KEY=K1 CLUSTER=C49 TAGS=A WAIT=true TRACE_ON=true "),
+        (
+            {"regionId": "north", "traceOn": "false"},
+            "MSG_REGION=north UNIQ_KEY=K1 CLUSTER=C49 TAGS=A WAIT=true TRACE_ON=false ",
+        ),
+    ],
+)
+def test_properties_are_stored_as_the_settings_say(
+    make_rig: Any, settings: dict[str, str], properties: str
+) -> None:
+    rig = make_rig(**settings)
+    assert rig.send("T").code == 0
+    (record,) = rig.records("T", 0)
+    assert record.properties_text == properties.replace("=", "\x01").replace(" ", "\x02")
+
+
+def test_a_change_of_the_settings_counts_for_the_next_message(rig: Any) -> None:
+    rig.live.update({"traceOn": "false"})
+    assert rig.send("T").code == 0
+    rig.live.update({"storedProperties": "4.9"})
+    assert rig.send("T").code == 0
+    first, second = rig.records("T", 0)
+    assert first.properties["TRACE_ON"] == "false"
+    assert second.properties == {"UNIQ_KEY": "K1", "TAGS": "A", "CLUSTER": "C49"}
+
+
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_a_message_that_was_popped_elsewhere_is_stored_without_its_handle(
+    rig: Any, is_batch: bool
+) -> None:
+    """With it a consumer would acknowledge the copy at the broker where the first one was popped."""
+    text = "UNIQ_KEY\x01K1\x02POP_CK\x010 1700000000123 60000 1 0 elsewhere 0 7\x02TAGS\x01A"
+    if is_batch:
+        assert rig.batch("T", (b"copy", text)).code == 0
+    else:
+        assert rig.send("T", b"copy", i=text).code == 0
+    (record,) = rig.records("T", 0)
+    assert (record.body, record.properties["UNIQ_KEY"]) == (b"copy", "K1")
+    assert "POP_CK" not in record.properties
+
+
 def test_a_message_is_stored_as_it_was_sent(rig: Any) -> None:
     reply = rig.send("T", b"hello", e="2", f="769", j="3")
     assert reply.code == 0
@@ -35,7 +80,6 @@ def test_a_message_is_stored_as_it_was_sent(rig: Any) -> None:
     )
     assert record.born_timestamp == 1_700_000_000_123
     assert record.born_address == "127.0.0.1:40000"
-    assert record.properties_text == "UNIQ_KEY\x01K1\x02TAGS\x01A\x02CLUSTER\x01C49"
     assert rig.store.entries("T", 2, 0, 1)[0][2] == java_hash("A")
     assert rig.stats.topic_put("T").count == 1
 
@@ -294,7 +338,7 @@ class TestBatch:
         assert [record.body for record in records] == [b"1", b"2"]
         assert [record.queue_offset for record in records] == [1, 2]
         assert reply.ext["msgId"].split(",") == [record.offset_id for record in records]
-        assert records[1].properties == {"UNIQ_KEY": "K2", "CLUSTER": "C49"}
+        assert records[1].properties_text == "UNIQ_KEY\x01K2"
         assert rig.stats.topic_put("T").count == 3
 
     def test_the_flag_of_a_plain_send_means_a_batch_too(self, rig: Any) -> None:

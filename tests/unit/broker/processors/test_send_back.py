@@ -46,6 +46,8 @@ def test_a_message_is_tried_again_by_its_group(rig: Any) -> None:
         "UNIQ_KEY": "K1",
         "TAGS": "A",
         "CLUSTER": "C49",
+        "MSG_REGION": "DefaultRegion",
+        "TRACE_ON": "true",
         "RETRY_TOPIC": "T",
         "ORIGIN_MESSAGE_ID": record.offset_id,
         "WAIT": "false",
