@@ -107,6 +107,21 @@ def with_admin(run: Callable[[Admin], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
+def test_what_was_pulled_and_not_committed_is_under_way() -> None:
+    async def run(admin: Admin) -> None:
+        for _ in range(3):
+            assert (await admin.send("Orders")).code == 0
+        queue = {"consumerGroup": "G", "topic": "Orders", "queueId": "0"}
+        assert (await admin.ask(15, queue | {"commitOffset": "1"})).code == 0
+        pull = {"queueOffset": "1", "maxMsgNums": "32", "sysFlag": "4", "subscription": "*"}
+        assert (await admin.ask(11, queue | pull)).code == 0
+        table = (await admin.json(208, {"consumerGroup": "G"}))["offsetTable"]
+        (lag,) = (lag for name, lag in table.items() if '"queueId":0' in name)
+        assert (lag["brokerOffset"], lag["pullOffset"], lag["consumerOffset"]) == (3, 3, 1)
+
+    with_admin(run)
+
+
 def test_a_topic_lives_from_creation_to_deletion() -> None:
     async def run(admin: Admin) -> None:
         assert (await admin.ask(17, TOPIC)).code == 0
@@ -153,6 +168,7 @@ def test_a_group_is_seen_measured_and_reset() -> None:
         spans = (await admin.json(303, {"topic": "Orders", "group": "g"}))["consumeTimeSpanSet"]
         assert [span["delayTime"] for span in spans] == [0, 0]
 
+        assert (await admin.ask(25, None, b"useServerSideResetOffset=false")).code == 0
         reset = {"topic": "Orders", "group": "g", "timestamp": "0", "isForce": "true"}
         table = (await admin.json(222, reset))["offsetTable"]
         assert set(table.values()) == {0}

@@ -1,10 +1,19 @@
-"""A reset of a group with a member online, as the broker does it: queues that no member holds, and groups that pop."""
+"""A reset of a group with a member online, as the broker does it: who hears of it, queues that no member holds, and
+groups that pop."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
+import pytest
+
+from cometmq.client.aio.producer import Producer
+from cometmq.client.aio.push_consumer import PushConsumer
+from cometmq.client.consumer_config import PushConsumerConfig
+from cometmq.client.helpers.skip_backlog import GroupIsOffline, jump_running
+from cometmq.model.message import Message
+from cometmq.model.received_message import ReceivedMessage
 from cometmq.protocol import fastjson
 from cometmq.testing.cluster import cluster
 
@@ -60,6 +69,39 @@ def test_whoever_takes_a_queue_next_finds_the_new_position() -> None:
             assert await positions(client) == ["1", "0", "0", "0"]
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("is_server_side", ["true", "false"])
+def test_a_consumer_that_waits_goes_back_at_once(is_server_side: str) -> None:
+    """Well before the fifteen seconds are over that its pulls may wait."""
+    came: list[bytes] = []
+
+    async def listener(message: ReceivedMessage) -> None:
+        came.append(message.body)
+
+    async def all_came() -> bool | None:
+        return True if sorted(came) == [b"%d" % number for number in range(8)] else None
+
+    async def main() -> None:
+        settings = {"useServerSideResetOffset": is_server_side}
+        config = PushConsumerConfig(consume_from_where="CONSUME_FROM_FIRST_OFFSET")
+        async with cluster(settings=settings) as servers:
+            where = servers.name_servers
+            async with Producer("senders", name_servers=where) as producer:
+                for number in range(8):
+                    await producer.send(Message(topic=TOPIC, body=b"%d" % number))
+            consumer = PushConsumer(GROUP, listener=listener, name_servers=where, config=config)
+            consumer.subscribe(TOPIC)
+            async with consumer:
+                await eventually(all_came, "all messages")
+                for _ in range(2):
+                    came.clear()
+                    await jump_running(GROUP, TOPIC, to_time_ms=0, name_servers=where)
+                    await eventually(all_came, "all messages again")
+            with pytest.raises(GroupIsOffline, match="no consumer of group"):
+                await jump_running(GROUP, TOPIC, name_servers=where)
+
+    asyncio.run(asyncio.wait_for(main(), 60))
 
 
 def test_a_group_that_pops_goes_back() -> None:

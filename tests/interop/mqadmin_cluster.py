@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,9 +50,17 @@ class Transcript:
 
 
 def run_script(
-    commands: ServerCommands, program: SingleJava, version: str, directory: Path
+    commands: ServerCommands,
+    program: SingleJava,
+    version: str,
+    directory: Path,
+    settings: Mapping[str, object],
 ) -> Transcript:
-    """Starts a cluster, prepares it, runs all commands of a version against it, and ends it."""
+    """Starts a cluster, prepares it, runs all commands of a version against it, and ends it.
+
+    Args:
+        settings: further ones of the broker.
+    """
     with ExitStack() as stack:
         name_server = NameServer(commands, directory / "namesrv")
         stack.callback(name_server.kill)
@@ -63,6 +71,7 @@ def run_script(
             BROKER_NAME,
             mappedFileSizeCommitLog=16 * 1024 * 1024,
             mappedFileSizeConsumeQueue=20 * 1000,
+            **settings,
         )
         stack.callback(broker.kill)
         broker.start(commands)

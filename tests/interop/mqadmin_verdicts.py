@@ -22,27 +22,12 @@ _SETTINGS = "each make has settings of its own"
 _SYSTEM_TOPICS = (
     "those of pop, timers and transactions come with their first use; none of replication"
 )
-_PROPERTIES = "5.x stores three more properties with a message (MSG_REGION, TRACE_ON, WAIT); ours, what 4.9 stores"
-_RESET = (
-    "without a consumer online ours answers as 4.9 does, and the tool moves the positions queue by queue: "
-    "another table, the same effect"
-)
 
 REASONS: Mapping[str, tuple[Versions, str]] = {
     "brokerStatus": (BOTH, "ours tells the figures of both series under the names of both"),
     "getBrokerConfig": (BOTH, _SETTINGS),
     "getNamesrvConfig": (BOTH, _SETTINGS),
     "topicList": (NEW, _SYSTEM_TOPICS),
-    "queryMsgById": (NEW, _PROPERTIES),
-    "queryMsgByKey": (NEW, _PROPERTIES),
-    "queryMsgByUniqueKey": (NEW, _PROPERTIES),
-    "queryMsgByOffset": (NEW, _PROPERTIES),
-    "printMsg": (NEW, _PROPERTIES),
-    "printMsgByQueue": (NEW, _PROPERTIES),
-    "consumeMessage": (NEW, _PROPERTIES),
-    "queryCq": (NEW, _PROPERTIES),
-    "resetOffsetByTime": (NEW, _RESET),
-    "skipAccumulatedMessage": (NEW, _RESET),
 }
 """Command to the versions in which its output differs, and the reason."""
 

@@ -109,7 +109,12 @@ def _answers(make: str, directory: Path) -> list[tuple[int, str, Any]]:
         stack.callback(name_server.kill)
         name_server.start()
         broker = Broker(
-            [name_server], directory / "broker", "broker-g", mappedFileSizeCommitLog=1 << 24
+            [name_server],
+            directory / "broker",
+            "broker-g",
+            mappedFileSizeCommitLog=1 << 24,
+            # Ours resets positions as 5.x does, unless told otherwise; 4.9 does not know the key.
+            useServerSideResetOffset="false",
         )
         stack.callback(broker.kill)
         broker.start(commands)

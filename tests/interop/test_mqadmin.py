@@ -22,6 +22,8 @@ from .systems import OURS, ROCKETMQ_4, ROCKETMQ_5, commands_of
 
 EXIT_CODE_MISSING = 3
 RIVALS = {BOTH[0]: ROCKETMQ_4, BOTH[1]: ROCKETMQ_5}
+LIKE_4 = {"storedProperties": "4.9", "useServerSideResetOffset": "false"}
+"""Ours is like 5.x in these, unless told otherwise."""
 
 # The first test of a version waits for two clusters and two runs of the script.
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
@@ -48,7 +50,11 @@ def comparison(version: str, tmp_path_factory: pytest.TempPathFactory) -> Compar
         program = SingleJava("AdminCommands", fetch_jars(HERE / "pom.xml", version))
         ours, theirs = (
             run_script(
-                commands_of(make, directory / f"home-{make}"), program, version, directory / make
+                commands_of(make, directory / f"home-{make}"),
+                program,
+                version,
+                directory / make,
+                LIKE_4 if make == OURS and RIVALS[version] == ROCKETMQ_4 else {},
             )
             for make in (OURS, RIVALS[version])
         )

@@ -152,12 +152,16 @@ class LongPolling:
             and (pull.tags is None or tags_code in pull.tags)
             and (pull.wants is None or pull.wants(properties))
         ]
-        if len(woken) == len(waiting):
-            del self._queues[topic, queue_id]
-        else:
-            for pull in woken:
-                del waiting[pull]
-        self._run_soon(woken)
+        self._wake((topic, queue_id), woken)
+
+    def wake(self, topic: str, queue_id: int, group: str) -> None:
+        """Run the pulls of a group on a queue again, because its position was moved."""
+        key = (topic, queue_id)
+        waiting = self._queues.get(key, {})
+        self._wake(
+            key,
+            [pull for pull in waiting if (pull.command.ext or {}).get("consumerGroup") == group],
+        )
 
     def forget(self, connection: Connection) -> None:
         """Drop the pulls of a closed connection."""
@@ -180,6 +184,15 @@ class LongPolling:
             for pull in list(self._queues[key]):
                 self._take(pull)
                 self._rerun(pull)
+
+    def _wake(self, key: tuple[str, int], woken: list[ParkedPull]) -> None:
+        waiting = self._queues.get(key, {})
+        if len(woken) == len(waiting):
+            self._queues.pop(key, None)
+        else:
+            for pull in woken:
+                del waiting[pull]
+        self._run_soon(woken)
 
     def _run_soon(self, pulls: Iterable[ParkedPull]) -> None:
         was_idle = not self._ready

@@ -481,6 +481,7 @@ class Broker:
                 announce=self.registration.announce,
                 saved=self._saver.saved,
                 queues_of=self.cluster_view.readable_queues,
+                wake=self.long_polling.wake,
             )
 
     async def _listen(self, stack: AsyncExitStack, dispatcher: Dispatcher, port: int) -> int:

@@ -49,6 +49,10 @@ class PopPositions:
 
     def query(self, place: Place) -> int:
         """-1 when there is none."""
+        if (reset := self._offsets.take_reset(*place)) is not None:
+            # It may be what the table said before, and yet not where we were.
+            self._ahead.pop(place, None)
+            return reset
         in_table = self._offsets.query(*place)
         ahead = self._ahead.get(place)
         if ahead is None:
@@ -79,7 +83,7 @@ class PopPositions:
             ahead = self._ahead.get(place)
             if ahead is None or ahead.epoch != epoch:
                 continue
-            if self._offsets.query(*place) != ahead.in_table:
+            if self._offsets.is_reset(*place) or self._offsets.query(*place) != ahead.in_table:
                 del self._ahead[place]
                 continue
             self._offsets.commit(*place, offset)

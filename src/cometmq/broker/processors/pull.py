@@ -99,6 +99,9 @@ class PullProcessor:
     ) -> Command | Awaitable[Command | None] | None:
         header = decode_fields(PullMessageHeader, command.ext)
         group, wanted = self.admit(connection, header)
+        if (reset := self._reset(header)) is not None:
+            # What this pull would commit is older than the reset.
+            return self._reply(command, header, group, reset)
         if wanted.function is not None:
             self._commit(header)
             return self._pull_by_function(connection, command, header, group, wanted)
@@ -150,12 +153,14 @@ class PullProcessor:
         try:
             header = decode_fields(PullMessageHeader, command.ext)
             group, wanted = self.admit(connection, header)
-            if wanted.function is not None:
+            reset = self._reset(header)
+            if wanted.function is not None and reset is None:
                 connection.run_handler(
                     self._rerun_by_function(connection, command, header, group, wanted)
                 )
                 return
-            reply = self._reply(command, header, group, self._read(header, wanted))
+            found = self._read(header, wanted) if reset is None else reset
+            reply = self._reply(command, header, group, found)
         except Refused as refusal:
             reply = command.reply(refusal.code, refusal.remark, ext=refusal.ext)
         connection.send(reply)
@@ -215,6 +220,20 @@ class PullProcessor:
             )
         return group, self._wishes.filter_of(header, group)
 
+    def _reset(self, header: PullMessageHeader) -> GetResult | None:
+        """Where to go on instead, if somebody has reset the group's position and this is the first to hear of it."""
+        topic, queue_id = header.topic, header.queue_id
+        offset = self._offsets.take_reset(header.consumer_group, topic, queue_id)
+        if offset is None:
+            return None
+        store = self._store
+        return GetResult(
+            GetStatus.OFFSET_RESET,
+            offset,
+            max(store.min_offset(topic, queue_id), 0),
+            store.max_offset(topic, queue_id),
+        )
+
     def _read(self, header: PullMessageHeader, wanted: MessageFilter) -> GetResult:
         started = self._monotonic()
         try:
@@ -236,14 +255,20 @@ class PullProcessor:
         took_ms = int((self._monotonic() - started) * 1000)
         if took_ms > self._stats.get_max_ms:
             self._stats.get_max_ms = took_ms
+        self._pulled(header, found)
         return found
+
+    def _pulled(self, header: PullMessageHeader, found: GetResult) -> None:
+        self._offsets.pulled(
+            header.consumer_group, header.topic, header.queue_id, found.next_offset
+        )
 
     async def _read_by_function(
         self, header: PullMessageHeader, wanted: MessageFilter
     ) -> GetResult:
         assert wanted.function is not None
         try:
-            return await read_by_function(
+            found = await read_by_function(
                 self._store,
                 self._functions,
                 wanted.function,
@@ -259,6 +284,8 @@ class PullProcessor:
             raise refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from error
         except FunctionsBusy as error:
             raise refused(ResponseCode.SYSTEM_BUSY, str(error)) from error
+        self._pulled(header, found)
+        return found
 
     def _park(
         self,

@@ -3,13 +3,17 @@
 Kept in memory, saved by ``save_if_changed``, which the broker calls every few seconds and when it stops: after a
 crash some messages are delivered again. RocketMQ's key of an entry is ``topic@group``.
 
+Beside the offsets: up to where each group was given messages (``pullOffsetTable``, saved along with the others), and
+offsets that somebody has reset and whose consumers do not know it yet. Those are forgotten when the broker stops: the
+consumers then ask for the offset anyway.
+
 Thread rule: the owner thread calls everything; what ``unsaved`` returns may run in a worker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 from cometmq.base.ports import Clock, Files
 from cometmq.protocol import fastjson
@@ -17,6 +21,11 @@ from cometmq.store.meta.json_file import BadContent, JsonFile, pretty, table_in
 
 _SEPARATOR = "@"
 _SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
+_PULLED = "pullOffsetTable"
+_RESETS = "resetOffsetTable"
+
+PULLED_MAX: Final = 100_000
+"""Of so many groups and topics it is kept what was pulled; of further ones nothing seems to be under way."""
 
 
 class OffsetTable:
@@ -26,6 +35,8 @@ class OffsetTable:
         self._clock = clock
         self._file = JsonFile(f"{directory}/consumerOffset.json", files)
         self._table: dict[str, dict[int, int]] = {}
+        self._pulled: dict[str, dict[int, int]] = {}
+        self._resets: dict[str, dict[int, int]] = {}
         self._topics: dict[str, set[str]] = {}
         self._groups: dict[str, set[str]] = {}
         self._other_content: dict[str, Any] = {}
@@ -55,6 +66,44 @@ class OffsetTable:
         queues = self._table.get(topic + _SEPARATOR + group)
         return -1 if queues is None else queues.get(queue_id, -1)
 
+    def pulled(self, group: str, topic: str, queue_id: int, next_offset: int) -> None:
+        """The group was given what is before ``next_offset``. Alone no reason to save anything."""
+        key = topic + _SEPARATOR + group
+        queues = self._pulled.get(key)
+        if queues is None:
+            if len(self._pulled) >= PULLED_MAX:
+                return
+            queues = self._pulled[key] = {}
+        queues[queue_id] = next_offset
+
+    def pull_offset(self, group: str, topic: str, queue_id: int) -> int:
+        """Up to where the group was given messages; at least what ``query`` says."""
+        queues = self._pulled.get(topic + _SEPARATOR + group, {})
+        return max(self.query(group, topic, queue_id), queues.get(queue_id, -1))
+
+    def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """As ``commit``, and to be told to whoever reads the queue next: see ``take_reset``."""
+        self.commit(group, topic, queue_id, offset)
+        self.pulled(group, topic, queue_id, offset)
+        self._resets.setdefault(topic + _SEPARATOR + group, {})[queue_id] = offset
+
+    def is_reset(self, group: str, topic: str, queue_id: int) -> bool:
+        """Whether a reset has not been told yet."""
+        return queue_id in self._resets.get(topic + _SEPARATOR + group, ())
+
+    def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
+        """The offset that a queue was reset to, once."""
+        if not self._resets:
+            return None
+        key = topic + _SEPARATOR + group
+        queues = self._resets.get(key)
+        if queues is None:
+            return None
+        offset = queues.pop(queue_id, None)
+        if not queues:
+            del self._resets[key]
+        return offset
+
     def offsets(self, group: str, topic: str) -> dict[int, int]:
         """By queue id; a copy."""
         return dict(self._table.get(topic + _SEPARATOR + group, {}))
@@ -66,25 +115,30 @@ class OffsetTable:
         return set(self._groups.get(topic, ()))
 
     def remove_topic(self, topic: str) -> None:
-        for group in self.groups_of(topic):
+        for group in self.groups_of(topic) | {
+            group for name, group in self._pulled_by() if name == topic
+        }:
             self.remove(group, topic)
 
     def remove_group(self, group: str) -> None:
-        for topic in self.topics_of(group):
+        for topic in self.topics_of(group) | {
+            topic for topic, name in self._pulled_by() if name == group
+        }:
             self.remove(group, topic)
 
     def remove(self, group: str, topic: str) -> None:
         """Forget one group's offsets of one topic."""
         key = topic + _SEPARATOR + group
+        self._pulled.pop(key, None)
+        self._resets.pop(key, None)
         if self._table.pop(key, None) is None:
             return
         for table, outer, inner in ((self._topics, group, topic), (self._groups, topic, group)):
             table[outer].discard(inner)
             if not table[outer]:
                 del table[outer]
-        for name in ("pullOffsetTable", "resetOffsetTable"):
-            if isinstance(other := self._other_content.get(name), dict):
-                other.pop(key, None)
+        if isinstance(other := self._other_content.get(_RESETS), dict):
+            other.pop(key, None)
         self._change_count += 1
 
     def clone(self, source_group: str, group: str, topic: str | None = None) -> None:
@@ -147,6 +201,8 @@ class OffsetTable:
 
     def _content(self) -> dict[str, Any]:
         content = {**self._other_content, "offsetTable": self._table}
+        if self._pulled or _PULLED in content:
+            content[_PULLED] = self._pulled
         if isinstance(known := content.get("groupTopicMap"), dict):
             content["groupTopicMap"] = self._group_topics(known)
         return dict(sorted(content.items()))
@@ -162,6 +218,12 @@ class OffsetTable:
                 groups[group] = old + sorted(topics.difference(old))
         return groups
 
+    def _pulled_by(self) -> Iterator[tuple[str, str]]:
+        """Topic and group of each entry of what was pulled."""
+        for key in self._pulled:
+            topic, _, group = key.partition(_SEPARATOR)
+            yield topic, group
+
     def _add(self, topic: str, group: str) -> dict[int, int]:
         queues = self._table[topic + _SEPARATOR + group] = {}
         self._topics.setdefault(group, set()).add(topic)
@@ -171,11 +233,12 @@ class OffsetTable:
     def _read(self, content: dict[str, Any]) -> None:
         table = _offsets_in(content, "offsetTable")
         others = {key: value for key, value in content.items() if key != "offsetTable"}
-        for name in ("pullOffsetTable", "resetOffsetTable"):
+        for name in (_PULLED, _RESETS):
             if name in others:
                 # Integer keys again, so that they are written without quotes, as they came.
                 others[name] = _offsets_in(content, name)
         self._fill(table)
+        self._pulled = dict(others.get(_PULLED, {}))
         self._other_content = others
 
     def _fill(self, table: dict[str, dict[int, int]]) -> None:

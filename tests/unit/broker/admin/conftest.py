@@ -190,6 +190,7 @@ class Rig:
         self.announced: list[str] = []
         self.remote_queues: list[MessageQueue] = []
         self.dispatcher = Dispatcher()
+        self.woken: list[tuple[str, int, str]] = []
         register_admin(
             self.dispatcher,
             address="127.0.0.1:32010",
@@ -209,6 +210,7 @@ class Rig:
             announce=self._announce,
             saved=self._saved,
             queues_of=self._queues_of,
+            wake=lambda *pull: self.woken.append(pull),
         )
 
     def ask(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -61,8 +62,9 @@ def reset(rig: Any, **fields: str) -> Command:
 
 
 @pytest.fixture
-def consumed(rig: Any) -> Any:
-    """Two queues of five messages at times 10 to 50, consumed up to 3 and 5."""
+def consumed(make_rig: Callable[..., Any]) -> Any:
+    """Two queues of five messages at times 10 to 50, consumed up to 3 and 5; clients are told of resets."""
+    rig = make_rig(useServerSideResetOffset="false")
     rig.topic("t", 2)
     for queue_id, offset in ((0, 3), (1, 5)):
         rig.store.add("t", queue_id, 10, 20, 30, 40, 50)

@@ -24,7 +24,7 @@ CODES_49 = {
     *(17, 21, 26, 28, 43, 45, 200, 201, 202, 203, 204, 207, 208, 215, 222, 223, 300, 303, 305)
 }
 CODES_49 |= {306, 307, 308, 309, 314, 315, 316, 317, 321, 328, 329}
-CODES_55 = {18, 225, 343, 345, 351, 352, 353, 401, 402}
+CODES_55 = {18, 222, 225, 343, 345, 351, 352, 353, 401, 402}
 
 # Their bodies are keyed by the names of topics and groups at all levels.
 NAMED_ENTRIES = {28, 43, 317, 402}
@@ -74,7 +74,8 @@ def populate(rig: Any) -> None:
         for queue_id in range(4):
             rig.store.add(topic, queue_id, *range(1_794_780_000_000, 1_794_780_000_007))
     rig.stats.topic_put("T49")
-    rig.ask(225, None, {"groupConfigList": [{"groupName": f"g{n}"} for n in range(4)]})
+    groups = ["CG_hold", *(f"g{n}" for n in range(3))]
+    rig.ask(225, None, {"groupConfigList": [{"groupName": group} for group in groups]})
     for group in ("CG_hold", "BC_hold", "ORD_hold", "PULL_T49"):
         topic = "T49" if group == "PULL_T49" else "HoldTopic"
         for queue_id in range(4):
@@ -105,7 +106,11 @@ def test_the_answer_is_javas(
     make_rig: Callable[..., Any], version: str, request_frame: bytes, reply_frame: bytes
 ) -> None:
     name = version.replace(".", "")
-    rig = make_rig(brokerName=f"b{name}", brokerClusterName=f"C{name}")
+    rig = make_rig(
+        brokerName=f"b{name}",
+        brokerClusterName=f"C{name}",
+        useServerSideResetOffset="false" if version == "4.9" else "true",
+    )
     populate(rig)
     request, expected = decoded(request_frame), decoded(reply_frame)
 

@@ -179,6 +179,24 @@ def test_a_reset_of_the_position_is_obeyed(rig: PopRig) -> None:
     assert again[0][1] not in [out for _, out in outs]
 
 
+@pytest.mark.parametrize("is_flushed", [True, False])
+def test_a_reset_to_where_the_table_still_is_counts_too(rig: PopRig, is_flushed: bool) -> None:
+    """Pops are ahead of what is saved, and what they did is saved after the reset."""
+    rig.offsets.commit(GROUP, TOPIC, 0, 0)
+    rig.put(b"0")
+    assert rig.bodies() == [b"0"]
+    rig.offsets.reset(GROUP, TOPIC, 0, 0)
+    if is_flushed:
+        rig.store.flush()
+        rig.advance(1)
+    assert rig.offsets.query(GROUP, TOPIC, 0) == 0
+    assert rig.bodies() == [b"0"]
+    assert not rig.offsets.is_reset(GROUP, TOPIC, 0)
+    rig.store.flush()
+    rig.advance(1)
+    assert (rig.offsets.query(GROUP, TOPIC, 0), rig.bodies()) == (1, [])
+
+
 def test_a_position_is_saved_when_its_check_point_is_on_the_disk(rig: PopRig) -> None:
     rig.put()
     rig.store.flush()

@@ -107,6 +107,71 @@ def test_the_offset_comes_with_the_pull(rig: Any) -> None:
     assert rig.offsets.query("CG", "T", 0) == 9
 
 
+def test_what_was_pulled_is_recorded_whether_something_was_found_or_not(rig: Any) -> None:
+    rig.send("T")
+    rig.send("T")
+    assert rig.offsets.pull_offset("CG", "T", 0) == -1
+    rig.pull("T", maxMsgNums="1")
+    assert rig.offsets.pull_offset("CG", "T", 0) == 1
+    rig.pull("T", 1, subscription="C")
+    assert rig.offsets.pull_offset("CG", "T", 0) == 2
+    assert rig.offsets.pull_offset("CG", "T", 1) == -1
+    rig.offsets.commit("CG", "T", 0, 5)
+    assert rig.offsets.pull_offset("CG", "T", 0) == 5
+
+
+class TestReset:
+    """A group whose position was reset hears of it by its next pull."""
+
+    @pytest.fixture
+    def rig(self, rig: Any) -> Any:
+        for number in range(4):
+            rig.send("T", b"%d" % number)
+        rig.offsets.commit("CG", "T", 0, 3)
+        rig.offsets.reset("CG", "T", 0, 1)
+        return rig
+
+    def position(self, rig: Any) -> str:
+        found = rig.ask(14, {"consumerGroup": "CG", "topic": "T", "queueId": "0"})
+        return str(found.ext["offset"])
+
+    def commit(self, rig: Any, offset: int) -> tuple[int, str | None]:
+        ext = {"consumerGroup": "CG", "topic": "T", "queueId": "0", "commitOffset": str(offset)}
+        reply = rig.ask(15, ext)
+        return reply.code, reply.remark
+
+    def test_once(self, rig: Any) -> None:
+        reply = rig.pull("T", 4, sysFlag="5", commitOffset="4")
+        assert (reply.code, reply.remark, offsets(reply)) == (21, "OFFSET_RESET", ("1", "0", "4"))
+        assert self.position(rig) == "1"
+        assert bodies(rig.pull("T", 1)) == [b"1", b"2", b"3"]
+
+    def test_what_is_committed_before_does_not_count(self, rig: Any) -> None:
+        assert self.commit(rig, 4) == (0, "Offset has been previously reset")
+        assert self.position(rig) == "1"
+        rig.pull("T", 4)
+        assert self.commit(rig, 2) == (0, None)
+        assert self.position(rig) == "2"
+
+    def test_other_groups_and_queues_do_not_notice(self, rig: Any) -> None:
+        rig.send("T", b"elsewhere", e="1")
+        assert bodies(rig.pull("T", 0, queueId="1")) == [b"elsewhere"]
+        assert len(bodies(rig.pull("T", 0, consumerGroup="other"))) == 4
+        assert rig.pull("T", 4).code == 21
+
+    def test_a_pull_that_waits_is_answered(self, rig: Any) -> None:
+        rig.pull("T", 4)
+        consumer, other = rig.make_peer(2), rig.make_peer(3)
+        TestLongPolling().park(rig, consumer, 4)
+        TestLongPolling().park(rig, other, 4, consumerGroup="other")
+        rig.offsets.reset("CG", "T", 0, 2)
+        rig.pulls.long_polling.wake("T", 0, "CG")
+        rig.loop.turn()
+        (reply,) = consumer.take()
+        assert (reply.code, offsets(reply)) == (21, ("2", "0", "4"))
+        assert (other.take(), len(rig.pulls.long_polling)) == ([], 1)
+
+
 class TestRefusals:
     def refused(self, reply: Any) -> tuple[int, str]:
         assert reply.ext == {}

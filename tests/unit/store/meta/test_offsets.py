@@ -8,6 +8,7 @@ import pytest
 
 from cometmq.base.errors import CorruptFile
 from cometmq.protocol import fastjson
+from cometmq.store.meta import offsets
 from cometmq.store.meta.offsets import OffsetTable
 from cometmq.testing.fake_clock import FakeClock
 from cometmq.testing.faulty_files import FaultyFiles
@@ -115,6 +116,65 @@ def test_what_5_x_adds_survives(files: FaultyFiles) -> None:
     gone = fastjson.loads(files.read(PATH))
     assert "CG_normal" not in gone["groupTopicMap"]
     assert not any(key.endswith("@CG_normal") for key in gone["offsetTable"])
+
+
+def test_what_was_pulled_is_saved_along_with_offsets(
+    files: FaultyFiles, table: OffsetTable
+) -> None:
+    table.pulled("G", "T", 0, 7)
+    table.pulled("only", "T", 1, 9)
+    assert table.unsaved() is None
+    table.commit("G", "T", 0, 5)
+    table.save_if_changed()
+    again = loaded(files)
+    assert again.pull_offset("G", "T", 0) == 7
+    assert again.pull_offset("only", "T", 1) == 9
+    assert again.query("only", "T", 1) == -1
+
+
+@pytest.mark.parametrize("is_topic", [True, False])
+def test_what_was_pulled_goes_with_its_topic_and_its_group(
+    table: OffsetTable, is_topic: bool
+) -> None:
+    table.pulled("G", "T", 0, 7)
+    table.pulled("G", "U", 0, 7)
+    table.pulled("H", "T", 0, 7)
+    table.commit("G", "T", 0, 5)
+    table.reset("G", "T", 0, 3)
+    if is_topic:
+        table.remove_topic("T")
+    else:
+        table.remove_group("G")
+    assert table.pull_offset("G", "T", 0) == -1
+    assert not table.is_reset("G", "T", 0)
+    assert table.pull_offset("G", "U", 0) == (7 if is_topic else -1)
+    assert table.pull_offset("H", "T", 0) == (-1 if is_topic else 7)
+
+
+def test_of_too_many_groups_nothing_more_is_recorded(
+    table: OffsetTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(offsets, "PULLED_MAX", 2)
+    for number in range(3):
+        table.pulled(f"G{number}", "T", 0, 7)
+    table.pulled("G0", "T", 0, 8)
+    found = [table.pull_offset(f"G{number}", "T", 0) for number in range(3)]
+    assert found == [8, 7, -1]
+
+
+def test_a_reset_is_told_once_and_goes_with_the_process(
+    files: FaultyFiles, table: OffsetTable
+) -> None:
+    table.commit("G", "T", 0, 9)
+    table.reset("G", "T", 0, 4)
+    table.reset("G", "T", 1, 6)
+    assert (table.query("G", "T", 0), table.pull_offset("G", "T", 0)) == (4, 4)
+    assert table.take_reset("G", "T", 2) is None
+    assert table.take_reset("G", "T", 0) == 4
+    assert table.take_reset("G", "T", 0) is None
+    table.save_if_changed()
+    assert loaded(files).query("G", "T", 1) == 6
+    assert not loaded(files).is_reset("G", "T", 1)
 
 
 def test_a_replica_gets_one_line_with_plain_integer_keys(table: OffsetTable) -> None:

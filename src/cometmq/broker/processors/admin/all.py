@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from cometmq.base.ports import Clock, Files
 from cometmq.broker.client_registry import ClientRegistry
 from cometmq.broker.consumer_filters import ConsumerFilters
@@ -51,6 +53,7 @@ def register_admin(
     announce: Announce,
     saved: Saved,
     queues_of: QueuesOf,
+    wake: Callable[[str, int, str], None],
 ) -> None:
     """Put a handler for every admin request into ``dispatcher``.
 
@@ -59,6 +62,7 @@ def register_admin(
         announce: tells the name servers of changed topics and returns when they know, or did not answer.
         saved: returns once every change made to topics and groups so far is on disk.
         queues_of: the readable queues of a topic on all brokers, empty when nobody knows the topic.
+        wake: runs the pulls again that wait at a topic's queue for a group.
     """
     identity = live.current.identity
     name = identity.broker_name
@@ -103,7 +107,13 @@ def register_admin(
         clock=clock,
     ).register(dispatcher)
     ResetOffsetAdmin(
-        broker_name=name, topics=topics, offsets=offsets, clients=clients, store=store
+        live=live,
+        topics=topics,
+        groups=groups,
+        offsets=offsets,
+        clients=clients,
+        store=store,
+        wake=wake,
     ).register(dispatcher)
     ForwardingAdmin(broker_name=name, clients=clients, store=store).register(dispatcher)
     ConnectionAdmin(clients).register(dispatcher)

@@ -146,8 +146,7 @@ class ConsumeStatsAdmin:
                 broker_offset=max(self._store.max_offset(topic, queue_id), 0),
                 consumer_offset=offset,
                 last_timestamp=self._stored_at(topic, queue_id, offset - 1),
-                # Nothing is known to be under way. Without the field 5.x's tools would tell less than nothing.
-                pull_offset=offset,
+                pull_offset=max(self._offsets.pull_offset(group, topic, queue_id), 0),
             )
         found = self._stats.view("GROUP_GET_NUMS", f"{topic}@{group}")
         if found is not None:
