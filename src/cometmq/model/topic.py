@@ -25,19 +25,24 @@ class DataVersion(msgspec.Struct, kw_only=True, rename="camel"):
         )
 
 
-class TopicConfig(msgspec.Struct, kw_only=True, rename="camel"):
-    """Queues and permission of one topic on one broker."""
+class TopicQueues(msgspec.Struct, kw_only=True, rename="camel"):
+    """Queues and permission of one topic on one broker: what a route tells of it."""
 
     topic_name: str
     read_queue_nums: Int32 = 16
     write_queue_nums: Int32 = 16
     perm: Int32 = READ_WRITE
-    topic_filter_type: str = "SINGLE_TAG"
     topic_sys_flag: Int32 = 0
-    order: bool = False
-    attributes: dict[str, str] | None = None
 
     @property
     def queue_count(self) -> int:
         """Queues that exist: a topic being scaled may read more than it writes, or the other way round."""
         return max(self.read_queue_nums, self.write_queue_nums)
+
+
+class TopicConfig(TopicQueues, kw_only=True, rename="camel"):
+    """All that a broker knows of it."""
+
+    topic_filter_type: str = "SINGLE_TAG"
+    order: bool = False
+    attributes: dict[str, str] | None = None

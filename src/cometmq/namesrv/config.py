@@ -12,6 +12,7 @@ from cometmq.base.setting_keys import sort_keys
 from cometmq.base.settings import Row, load, render, rows, setting, value_of
 from cometmq.model.address import split_address, split_addresses
 from cometmq.namesrv.known_keys import OTHER_KEYS
+from cometmq.protocol.bodies.register import TOPICS_MAX
 from cometmq.remoting.config import RemotingServerConfig
 
 
@@ -105,6 +106,14 @@ class NamesrvConfig:
     )
     wait_seconds: int = setting(
         "waitSecondsForService", "How long that while is.", default=45, low=0, live=True
+    )
+    broker_topics_max: int = setting(
+        "brokerTopicsMax",
+        "Topics that one broker may register; it takes some 60 MB per 100,000 to read them.",
+        default=TOPICS_MAX,
+        low=1000,
+        high=10_000_000,
+        live=True,
     )
     tls_path: str = setting(
         "tls.config.file",

@@ -74,7 +74,12 @@ class BrokerProcessor:
         if header.body_crc32 and header.body_crc32 != zlib.crc32(body) & 0x7FFFFFFF:
             raise Refused(ResponseCode.SYSTEM_ERROR, "crc32 not match", ext={})
         _check_identity(header)
-        content = decode_register_body(body, compressed=header.compressed, version=command.version)
+        content = decode_register_body(
+            body,
+            compressed=header.compressed,
+            version=command.version,
+            topics_max=self._config.current.broker_topics_max,
+        )
         done = self._membership.register(
             Registration(
                 cluster=header.cluster_name,

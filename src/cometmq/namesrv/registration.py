@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from cometmq.model.topic import DataVersion, TopicConfig
+from cometmq.model.topic import DataVersion, TopicQueues
 from cometmq.namesrv.liveness import SILENCE_SECONDS, Closable
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.refusal import Refused
@@ -23,7 +23,7 @@ class Registration(msgspec.Struct, kw_only=True):
     broker_id: int
     address: str
     ha_address: str
-    topics: Mapping[str, TopicConfig]
+    topics: Mapping[str, TopicQueues]
     version: DataVersion
     filter_servers: list[str] | None = None
     acting_master: bool | None = None

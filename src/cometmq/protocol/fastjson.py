@@ -3,14 +3,17 @@
 Beyond the standard it has integer keys without quotes ``{0:"a"}``, objects as keys ``{{"queueId":0,..}:5}`` and
 ``{"$ref":"$.a"}`` in place of an object that was already written. Reading takes the C decoder whenever the text
 is standard or becomes so by quoting its integer keys; only the rest goes through ``fastjson_reader``.
+
+Whoever sends a body decides what reading it costs, hence ``Limits``: bytes and values are counted before anything is
+parsed, at a small part of the cost of parsing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import lru_cache
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -19,49 +22,100 @@ from cometmq.protocol import fastjson_reader, fastjson_writer
 
 T = TypeVar("T")
 
-# A whole string, to step over it; or what stands before an integer key, and that key.
-_INTEGER_KEY = re.compile(rb'"(?:[^"\\]++|\\.)*+"|([{,]\s*+)(-?\d++)(?=\s*+:)', re.DOTALL)
+# A whole string or the rest of the text behind a quote that nothing closes, to step over it; or what stands before an
+# integer key, and that key. A string always matches, closed or not, so that nothing is looked at again.
+_INTEGER_KEY = re.compile(rb'"(?:[^"\\]++|\\.)*+["\\]?+|([{,]\s*+)(-?\d++)(?=\s*+:)', re.DOTALL)
+
+LOOSE_VALUES_MAX: Final = 200_000
+"""Values of a body that is read in several steps, as it is not what strict JSON would be: about a microsecond each."""
 
 
-LOOSE_BODY_BYTES_MAX: Final = 256 * 1024
-"""Largest body of a request that may need the slow reader: a hostile one holds the event loop for 0.1 s at most."""
+class Limits(NamedTuple):
+    """How large a body may be. Commas and brackets inside strings count as values: be generous.
+
+    ``bytes_max`` is not below ``values_max``.
+    """
+
+    bytes_max: int
+    values_max: int
+    loose_values_max: int = LOOSE_VALUES_MAX
+
+    def check(self, raw: bytes, *, is_loose: bool = False) -> None:
+        """Raise RemoteProtocolError for a text that is above them."""
+        if len(raw) > self.bytes_max:
+            raise RemoteProtocolError(
+                f"JSON of {len(raw)} bytes, where at most {self.bytes_max} are taken"
+            )
+        values_max = self.values_max
+        if is_loose:
+            values_max = min(values_max, self.loose_values_max)
+        fastjson_reader.check_values(raw, values_max)
 
 
-def loads(data: bytes | str, *, loose_bytes_max: int = fastjson_reader.TEXT_BYTES_MAX) -> Any:
+BODY: Final = Limits(4 * 1024 * 1024, 100_000, loose_values_max=50_000)
+"""Of most requests and replies. No client of RocketMQ comes near it, and it takes a tenth of a second at worst."""
+
+QUEUES: Final = Limits(16 * 1024 * 1024, LOOSE_VALUES_MAX)
+"""Of tables by queue: some 40,000 queues."""
+
+TABLE: Final = Limits(64 * 1024 * 1024, 4_000_000, 4_000_000)
+"""Of what grows with a cluster: all its topics, groups or offsets. For replies of servers that were chosen."""
+
+FILE: Final = Limits(1 << 40, 1 << 40, 1 << 40)
+"""Of the server's own files."""
+
+
+def loads(data: bytes | str, *, limits: Limits = FILE) -> Any:
     """The value of a fastjson text: keys are str, an object used as a key becomes its compact JSON text.
 
-    Args:
-        loose_bytes_max: refuse a larger text unless it is strict JSON but for integer keys.
-
     Raises:
-        RemoteProtocolError: not JSON by any reading, nested too deeply, too large, or not UTF-8.
+        RemoteProtocolError: not JSON by any reading, nested too deeply, above the limits, or not UTF-8.
     """
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    limits.check(raw, is_loose=True)
     value = _standard(raw)
     if value is None:
-        return fastjson_reader.read(raw, bytes_max=loose_bytes_max)
+        return fastjson_reader.read(raw)
     return fastjson_reader.resolve(value[0]) if b'"$ref"' in raw else value[0]
 
 
-def decode(data: bytes | memoryview, wanted: type[T], *, what: str | None = None) -> T:
+def decode(
+    data: bytes | memoryview,
+    wanted: type[T],
+    *,
+    what: str | None = None,
+    limits: Limits = BODY,
+    mend: Callable[[Any], None] | None = None,
+) -> T:
     """The body as a typed value; unknown keys are ignored, numbers may come as texts.
 
     A table keyed by ``MessageQueue`` may be typed as such: object keys become queues.
+
+    Args:
+        mend: changes what was read of a body that does not fit as it is, before that is tried again.
 
     Raises:
         RemoteProtocolError: naming ``what`` was expected.
     """
     raw = bytes(data)
     decoder = _decoder(cast(Hashable, wanted))
-    if decoder is not None and b'"$ref"' not in raw:
-        try:
-            return cast(T, decoder.decode(raw))
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            pass
     try:
-        if decoder is not None:
-            return convert(loads(raw, loose_bytes_max=LOOSE_BODY_BYTES_MAX), wanted)
-        return convert(fastjson_reader.read(raw, queue_keys=True), wanted)
+        # Every value takes a byte at least, so that small bodies are passed without a look.
+        if len(raw) > limits.values_max:
+            limits.check(raw)
+        if decoder is None:
+            return convert(fastjson_reader.read(raw, queue_keys=True), wanted)
+        if b'"$ref"' not in raw:
+            try:
+                return cast(T, decoder.decode(raw))
+            except msgspec.ValidationError as error:
+                _check_second_try(raw, limits, error)
+            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+                pass
+        value = loads(raw, limits=limits)
+        if mend is not None:
+            mend(value)
+        return convert(value, wanted)
     except RemoteProtocolError as error:
         raise RemoteProtocolError(
             f"expected a {what or wanted.__name__} as body: {error}"
@@ -88,6 +142,14 @@ def dumps(value: Any) -> bytes:
 def dumps_standard(value: Any) -> bytes:
     """Strict JSON: every key quoted, map keys sorted, nothing but ASCII. RocketMQ's form for newer clients."""
     return fastjson_writer.write(value, standard=True)
+
+
+def _check_second_try(raw: bytes, limits: Limits, fault: msgspec.ValidationError) -> None:
+    """Raise what is wrong with a body that is too large to be read another way."""
+    try:
+        limits.check(raw, is_loose=True)
+    except RemoteProtocolError:
+        raise RemoteProtocolError(str(fault)) from None
 
 
 @lru_cache(maxsize=256)

@@ -1,7 +1,8 @@
 """The tolerant reader behind ``fastjson``: everything fastjson accepts that strict JSON does not.
 
 Integer, bare and object keys, single quotes, commas too many, control characters inside strings, ``$ref``.
-Pure Python, hence bounded in size and depth: a hostile body must not hold up the event loop for long.
+Pure Python, hence bounded in values and depth. Every character is looked at once: a pattern is only tried where the one
+before it ended, and none goes back.
 """
 
 from __future__ import annotations
@@ -16,10 +17,20 @@ from cometmq.base.errors import RemoteProtocolError
 from cometmq.model.message_queue import MessageQueue
 
 DEPTH_MAX: Final = 128
-TEXT_BYTES_MAX: Final = 4 * 1024 * 1024
+VALUES_MAX: Final = 200_000
+"""About two microseconds each. Two thirds of a table by queue are its keys."""
+
+ESCAPES_MAX: Final = 500_000
+"""Characters written with a backslash: a third of a microsecond each."""
+
+FOLLOWED_MAX: Final = 64
+"""References that lead to one another."""
+
 COPIED_NODES_MAX: Final = 100_000
 """How much resolving references may add: a few hundred bytes of nested ones can stand for billions of nodes."""
 
+_VALUE_BYTES_MIN: Final = 2
+_NOT_BEFORE_VALUES: Final = bytes(byte for byte in range(256) if byte not in b",[{")
 _INTEGER_DIGITS_MAX: Final = 40
 _BLANK = re.compile(r"[ \t\r\n\f\b]*+")
 _COMMAS = re.compile(r"[ \t\r\n\f\b]*+(?:,[ \t\r\n\f\b]*+)*+")
@@ -34,18 +45,21 @@ _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0
 _WORDS = {"true": True, "false": False, "null": None}
 
 
-def read(data: bytes, *, queue_keys: bool = False, bytes_max: int = TEXT_BYTES_MAX) -> Any:
+def read(data: bytes, *, queue_keys: bool = False, values_max: int = VALUES_MAX) -> Any:
     """The value of a text.
 
     Args:
         queue_keys: give keys that are message queues as ``MessageQueue``, not as text.
-        bytes_max: refuse a larger text unread.
+        values_max: refuse a text that may hold more values.
 
     Raises:
         RemoteProtocolError: what was expected, and at which character.
     """
-    if len(data) > bytes_max:
-        raise RemoteProtocolError(f"JSON of {len(data)} bytes that is not strict JSON")
+    check_values(data, values_max)
+    if data.count(b"\\") > ESCAPES_MAX:
+        raise RemoteProtocolError(
+            f"JSON that is not strict and holds more than {ESCAPES_MAX} backslashes"
+        )
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -54,6 +68,17 @@ def read(data: bytes, *, queue_keys: bool = False, bytes_max: int = TEXT_BYTES_M
     if _skip(text, at) != len(text):
         raise RemoteProtocolError(f"expected the end of the JSON text at character {at}")
     return resolve(value) if "$ref" in text else value
+
+
+def check_values(data: bytes, values_max: int) -> None:
+    """Raise RemoteProtocolError when a text may hold more values, counted by what stands before each."""
+    # Most texts are too small for that many, and need no counting.
+    if len(data) // _VALUE_BYTES_MIN > values_max:
+        count = 1 + len(data.translate(None, _NOT_BEFORE_VALUES))
+        if count > values_max:
+            raise RemoteProtocolError(
+                f"JSON of up to {count} values, where at most {values_max} are taken"
+            )
 
 
 def resolve(root: Any) -> Any:
@@ -70,6 +95,7 @@ class _Reader:
     def __init__(self, text: str, queue_keys: bool) -> None:
         self._text = text
         self._queue_keys = queue_keys
+        self._is_in_key = False
 
     def value(self, at: int, depth: int) -> tuple[Any, int]:
         text = self._text
@@ -122,7 +148,12 @@ class _Reader:
         text = self._text
         first = text[at : at + 1]
         if first == "{":
+            if self._is_in_key:
+                # Its text would be quoted once per level: twice as many backslashes each time.
+                raise _expected("a key that is no object, inside of one that is", at)
+            self._is_in_key = True
             pairs, at = self._object(at + 1, depth + 1)
+            self._is_in_key = False
             return self._object_key(pairs), at
         if first in ('"', "'") and first:
             key, at = self._string(at)
@@ -151,38 +182,53 @@ class _Resolver:
     def __init__(self, root: Any) -> None:
         self._root = root
         self._nodes_left = COPIED_NODES_MAX
+        self._steps: dict[str, tuple[Any, ...]] = {}
 
-    def copy(self, node: Any, path: tuple[Any, ...], open_paths: tuple[str, ...]) -> Any:
-        """``path`` leads from the root to ``node``; ``open_paths`` are the references being followed."""
-        if open_paths:
-            self._nodes_left -= 1
-            if self._nodes_left < 0:
-                raise RemoteProtocolError("JSON references stand for too many values")
+    def copy(self, node: Any, path: tuple[Any, ...], followed: tuple[tuple[Any, ...], ...]) -> Any:
+        """``path`` leads from the root to ``node``; ``followed`` are the paths of the references being followed."""
+        if followed:
+            self._spend(1)
         if isinstance(node, dict):
             if len(node) == 1 and isinstance(reference := node.get("$ref"), str):
-                return self._follow(reference, path, open_paths)
-            return {key: self.copy(item, (*path, key), open_paths) for key, item in node.items()}
+                return self._follow(reference, path, followed)
+            _check_depth(len(path))
+            return {key: self.copy(item, (*path, key), followed) for key, item in node.items()}
         if isinstance(node, list):
-            return [self.copy(item, (*path, at), open_paths) for at, item in enumerate(node)]
+            _check_depth(len(path))
+            return [self.copy(item, (*path, at), followed) for at, item in enumerate(node)]
         return node
 
-    def _follow(self, reference: str, path: tuple[Any, ...], open_paths: tuple[str, ...]) -> Any:
+    def _follow(
+        self, reference: str, path: tuple[Any, ...], followed: tuple[tuple[Any, ...], ...]
+    ) -> Any:
         if reference == "..":
             steps = path[:-1]
         elif reference.startswith("$"):
-            steps = _steps(reference)
+            if reference not in self._steps:
+                self._steps[reference] = _steps(reference)
+            steps = self._steps[reference]
         else:
             return None
         # An object inside itself has no finite copy; Java code never reads that deep either.
-        if str(steps) in open_paths or steps == path[: len(steps)]:
+        if steps in followed or steps == path[: len(steps)]:
             return None
+        if len(followed) == FOLLOWED_MAX:
+            raise RemoteProtocolError(
+                f"JSON references lead to one another over more than {FOLLOWED_MAX} steps"
+            )
+        self._spend(len(steps))
         target = self._root
         for step in steps:
             try:
                 target = target[step]
             except (KeyError, IndexError, TypeError):
                 return None
-        return self.copy(target, steps, (*open_paths, str(steps)))
+        return self.copy(target, steps, (*followed, steps))
+
+    def _spend(self, nodes: int) -> None:
+        self._nodes_left -= nodes
+        if self._nodes_left < 0:
+            raise RemoteProtocolError("JSON references stand for too many values")
 
 
 def _steps(reference: str) -> tuple[Any, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 import msgspec
 
@@ -12,10 +12,13 @@ from cometmq.protocol import fastjson
 class JsonBody(msgspec.Struct, kw_only=True, rename="camel"):
     """Wire keys are the attribute names in camel case unless a field says otherwise."""
 
+    LIMITS: ClassVar[fastjson.Limits] = fastjson.BODY
+    """What is read at most; a body that may be larger says so."""
+
     @classmethod
     def decode(cls, data: bytes | memoryview) -> Self:
         """Raises RemoteProtocolError when ``data`` is not such a body."""
-        return fastjson.decode(data, cls)
+        return fastjson.decode(data, cls, limits=cls.LIMITS)
 
     def encode(self) -> bytes:
         """As Java writes it: fields sorted, None left out, integer and queue keys unquoted."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import msgspec
 
 from cometmq.model.ids import Int32, Int64
 from cometmq.model.subscription import SubscriptionData
+from cometmq.protocol import fastjson
 from cometmq.protocol.json_body import JsonBody
 
 
@@ -37,6 +40,8 @@ class ConsumerConnection(JsonBody):
     ``subscription_mismatch`` is ours and left out when members agree; Java's reader passes over it.
     """
 
+    LIMITS: ClassVar[fastjson.Limits] = fastjson.TABLE
+
     connection_set: list[ClientConnection] = msgspec.field(default_factory=list)
     subscription_table: dict[str, SubscriptionData] = msgspec.field(default_factory=dict)
     consume_type: str | None = None
@@ -63,5 +68,7 @@ class ProducerInfo(JsonBody):
 
 class ProducerTable(JsonBody):
     """Reply of 328: producers by group."""
+
+    LIMITS: ClassVar[fastjson.Limits] = fastjson.TABLE
 
     data: dict[str, list[ProducerInfo]] = msgspec.field(default_factory=dict)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import msgspec
 
 from cometmq.model.group import SubscriptionGroupConfig
@@ -14,6 +16,8 @@ from cometmq.protocol.json_body import JsonBody
 
 class SubscriptionGroupTable(JsonBody):
     """Reply of 201. ``forbidden_table`` (RocketMQ 5): topics a group must not read, by group."""
+
+    LIMITS: ClassVar[fastjson.Limits] = fastjson.TABLE
 
     subscription_group_table: dict[str, SubscriptionGroupConfig] = msgspec.field(
         default_factory=dict
@@ -30,6 +34,8 @@ class SubscriptionGroupList(JsonBody):
 
 class GroupList(JsonBody):
     """Reply of 300."""
+
+    LIMITS: ClassVar[fastjson.Limits] = fastjson.TABLE
 
     group_list: list[str] = msgspec.field(default_factory=list)
 

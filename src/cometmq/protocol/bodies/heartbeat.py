@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any, Final
 
 import msgspec
 
-from cometmq.base.errors import RemoteProtocolError
 from cometmq.model.consumption import ConsumeFromWhere, ConsumeType, MessageModel
 from cometmq.model.ids import Int32
 from cometmq.model.subscription import SubscriptionData
 from cometmq.protocol import fastjson
 from cometmq.protocol.json_body import JsonBody
+
+GROUPS_MAX: Final = 8192
+"""Of one client, producers or consumers. A broker may allow less."""
+
+SUBSCRIPTIONS_MAX: Final = 16_384
+"""Topics that one group of a client may subscribe to."""
 
 
 class ProducerData(JsonBody):
@@ -29,7 +34,9 @@ class ConsumerData(JsonBody):
     consume_type: str = ConsumeType.CONSUME_PASSIVELY.value
     message_model: str = MessageModel.CLUSTERING.value
     consume_from_where: str = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET.value
-    subscription_data_set: list[SubscriptionData] = msgspec.field(default_factory=list)
+    subscription_data_set: Annotated[
+        list[SubscriptionData], msgspec.Meta(max_length=SUBSCRIPTIONS_MAX)
+    ] = msgspec.field(default_factory=list)
     unit_mode: bool = False
     max_reconsume_times: Int32 | None = None
 
@@ -38,8 +45,12 @@ class HeartbeatData(JsonBody):
     """Who a client is. The last two came with RocketMQ 5: ``without_sub`` says that the subscriptions are left out."""
 
     client_id: str = msgspec.field(name="clientID")
-    producer_data_set: list[ProducerData] = msgspec.field(default_factory=list)
-    consumer_data_set: list[ConsumerData] = msgspec.field(default_factory=list)
+    producer_data_set: Annotated[list[ProducerData], msgspec.Meta(max_length=GROUPS_MAX)] = (
+        msgspec.field(default_factory=list)
+    )
+    consumer_data_set: Annotated[list[ConsumerData], msgspec.Meta(max_length=GROUPS_MAX)] = (
+        msgspec.field(default_factory=list)
+    )
     heartbeat_fingerprint: Int32 | None = None
     without_sub: bool | None = None
 
@@ -61,20 +72,15 @@ class CheckClientConfigBody(JsonBody, kw_only=True):
 
 def decode_heartbeat(body: bytes | memoryview) -> HeartbeatData:
     """Raises RemoteProtocolError when the body is no heartbeat."""
-    try:
-        return HeartbeatData.decode(body)
-    except RemoteProtocolError as error:
-        first = error
-    # The C++ client sends the modes by ordinal, which Java's reader accepts.
-    value = fastjson.loads(bytes(body), loose_bytes_max=fastjson.LOOSE_BODY_BYTES_MAX)
+    return fastjson.decode(body, HeartbeatData, mend=_name_all_modes)
+
+
+def _name_all_modes(value: Any) -> None:
+    """The C++ client sends the modes by ordinal, which Java's reader accepts."""
     consumers = value.get("consumerDataSet") if isinstance(value, dict) else None
     for consumer in consumers if isinstance(consumers, list) else ():
         if isinstance(consumer, dict):
             _name_modes(consumer)
-    try:
-        return fastjson.convert(value, HeartbeatData)
-    except RemoteProtocolError:
-        raise first from None
 
 
 def _name_modes(consumer: dict[str, Any]) -> None:

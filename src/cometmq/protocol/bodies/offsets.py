@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import msgspec
 
 from cometmq.model.ids import Int32, Int64
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.topic import DataVersion
+from cometmq.protocol import fastjson
 from cometmq.protocol.json_body import JsonBody
 
 
 class ConsumerOffsets(JsonBody):
     """Reply of 43, content of ``consumerOffset.json``: offset by queue id, by ``topic@group``."""
+
+    LIMITS: ClassVar[fastjson.Limits] = fastjson.TABLE
 
     offset_table: dict[str, dict[Int32, Int64]] = msgspec.field(default_factory=dict)
     data_version: DataVersion | None = None
@@ -29,6 +34,8 @@ class DelayOffsets(JsonBody):
 class ResetOffsets(JsonBody):
     """Reply of 222 and push 220."""
 
+    LIMITS: ClassVar[fastjson.Limits] = fastjson.QUEUES
+
     offset_table: dict[MessageQueue, Int64] = msgspec.field(default_factory=dict)
 
 
@@ -42,11 +49,15 @@ class QueueOffset(JsonBody):
 class ResetOffsetsForC(JsonBody):
     """Push 220 to a C++ client, which cannot read a map keyed by objects."""
 
+    LIMITS: ClassVar[fastjson.Limits] = fastjson.QUEUES
+
     offset_table: list[QueueOffset] = msgspec.field(default_factory=list)
 
 
 class ConsumerStatus(JsonBody):
     """Replies of 221 (``message_queue_table``) and 223 (``consumer_table``, by client id)."""
+
+    LIMITS: ClassVar[fastjson.Limits] = fastjson.QUEUES
 
     consumer_table: dict[str, dict[MessageQueue, Int64]] = msgspec.field(default_factory=dict)
     message_queue_table: dict[MessageQueue, Int64] = msgspec.field(default_factory=dict)

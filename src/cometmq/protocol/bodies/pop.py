@@ -5,13 +5,21 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterable
+from typing import Annotated, ClassVar, Final
 
 import msgspec
 
 from cometmq.base.errors import RemoteProtocolError
 from cometmq.model.ids import Int32, Int64
 from cometmq.model.message_queue import MessageQueue
+from cometmq.protocol import fastjson
 from cometmq.protocol.json_body import JsonBody
+
+BIT_SET_CHARS_MAX: Final = 16_384
+"""A filter may leave 32 messages of a hundred thousand offsets."""
+
+BITS_MAX: Final = 1024
+"""Messages of one pop; RocketMQ gives at most 32."""
 
 
 class QueryAssignmentBody(JsonBody):
@@ -64,11 +72,13 @@ class BatchAck(JsonBody, kw_only=True):
     revive_queue_id: Int32 = msgspec.field(name="rq")
     pop_time: Int64 = msgspec.field(name="pt")
     invisible_time: Int64 = msgspec.field(name="it")
-    bit_set: str = msgspec.field(name="b")
+    bit_set: Annotated[str, msgspec.Meta(max_length=BIT_SET_CHARS_MAX)] = msgspec.field(name="b")
 
 
 class BatchAckBody(JsonBody):
     """Request 200151."""
+
+    LIMITS: ClassVar[fastjson.Limits] = fastjson.Limits(1024 * 1024, 50_000)
 
     broker_name: str | None = None
     acks: list[BatchAck] = msgspec.field(default_factory=list)
@@ -83,9 +93,14 @@ def encode_bit_set(indexes: Iterable[int]) -> str:
 
 
 def decode_bit_set(text: str) -> list[int]:
-    """The indexes, in order. Raises RemoteProtocolError when ``text`` is no Base64."""
+    """The indexes, in order. Raises RemoteProtocolError when ``text`` is no Base64, or holds more than a pop may."""
     try:
         raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise RemoteProtocolError(f"expected a bit set in Base64, got {text[:80]!r}") from None
-    return [at * 8 + bit for at, byte in enumerate(raw) for bit in range(8) if byte >> bit & 1]
+    count = int.from_bytes(raw, "little").bit_count()
+    if count > BITS_MAX:
+        raise RemoteProtocolError(f"expected a bit set of at most {BITS_MAX} messages, got {count}")
+    return [
+        at * 8 + bit for at, byte in enumerate(raw) if byte for bit in range(8) if byte >> bit & 1
+    ]

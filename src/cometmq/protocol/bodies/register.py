@@ -6,32 +6,48 @@ The layout inside the zlib stream:
     int32       count of topics, then each int32 + n: ``name readQueues writeQueues perm filterType[ attributes]``
     int32 + n   filter servers, a JSON array
     int32       count of queue mappings, then each int32 + n JSON; from RocketMQ 5 on (request version 413)
+
+Of what is read only that is kept which a route tells. The rest, attributes and mappings, is passed over unread: it may
+be most of the bytes.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from cometmq.base.errors import RemoteProtocolError
-from cometmq.model.topic import DataVersion, TopicConfig
+from cometmq.model.topic import DataVersion, TopicConfig, TopicQueues
 from cometmq.protocol import fastjson
 from cometmq.protocol.bodies.topic import TopicConfigTable
 from cometmq.protocol.json_body import JsonBody
 
-PLAIN_BYTES_MAX: Final = 64 * 1024 * 1024
-"""What a compressed body may grow to: about a million topics."""
+TOPICS_MAX: Final = 200_000
+"""Of one broker, unless its name server is told otherwise."""
+
+TOPIC_BYTES_MEAN: Final = 160
+"""Room for each of them in an unpacked body. Most take a third of it."""
+
+UNPACKED_BYTES_MIN: Final = 1024 * 1024
+UNPACKED_RATIO_MAX: Final = 100
+"""How much larger than what came an unpacked body may be. Topics with long, similar names shrink to a twentieth."""
+
+_TOPIC_VALUES: Final = 12
+"""Of a topic in JSON, as RocketMQ 5 writes it."""
 
 _WRAPPED_SINCE: Final = 37
 _MAPPING_SINCE: Final = 413
 _ZLIB_FIRST_BYTE: Final = 0x78
+_INT32_MAX: Final = (1 << 31) - 1
 _INT = struct.Struct(">i")
 
 
 class RegisterBrokerBody(JsonBody):
+    """What a broker sends."""
+
     topics: TopicConfigTable = msgspec.field(
         name="topicConfigSerializeWrapper", default_factory=TopicConfigTable
     )
@@ -53,20 +69,43 @@ def encode_register_body(body: RegisterBrokerBody, *, compressed: bool, version:
     return zlib.compress(b"".join(parts), 9)
 
 
-def decode_register_body(body: bytes, *, compressed: bool, version: int) -> RegisterBrokerBody:
+class RegisteredTable(JsonBody):
+    topic_config_table: dict[str, TopicQueues] = msgspec.field(default_factory=dict)
+    data_version: DataVersion = msgspec.field(default_factory=DataVersion)
+
+
+class RegisteredBody(JsonBody):
+    """What a name server keeps of it."""
+
+    topics: RegisteredTable = msgspec.field(
+        name="topicConfigSerializeWrapper", default_factory=RegisteredTable
+    )
+    filter_server_list: list[str] = msgspec.field(default_factory=list)
+
+
+def decode_register_body(
+    body: bytes, *, compressed: bool, version: int, topics_max: int = TOPICS_MAX
+) -> RegisteredBody:
     """Empty for no body at all. ``compressed`` and ``version`` are those of the request.
 
     Raises:
-        RemoteProtocolError: not a registration, or one that grows beyond ``PLAIN_BYTES_MAX``.
+        RemoteProtocolError: not a registration, or one of more than ``topics_max`` topics.
     """
     if not body:
-        return RegisterBrokerBody()
+        return RegisteredBody()
     # A 5.x broker may send the compressed form and say it is not; JSON never starts with this byte.
     if compressed or body[0] == _ZLIB_FIRST_BYTE:
-        return _Layout(_decompress(body)).read(has_mappings=version >= _MAPPING_SINCE)
+        return _Layout(_decompress(body, topics_max)).read(topics_max)
+    limits = fastjson.Limits(
+        bytes_max=fastjson.TABLE.bytes_max,
+        values_max=_TOPIC_VALUES * topics_max + fastjson.BODY.values_max,
+    )
     if version < _WRAPPED_SINCE:
-        return RegisterBrokerBody(topics=TopicConfigTable.decode(body))
-    return RegisterBrokerBody.decode(body)
+        read = RegisteredBody(topics=fastjson.decode(body, RegisteredTable, limits=limits))
+    else:
+        read = fastjson.decode(body, RegisteredBody, limits=limits)
+    _check_count(len(read.topics.topic_config_table), topics_max)
+    return read
 
 
 class _Layout:
@@ -76,22 +115,16 @@ class _Layout:
         self._data = data
         self._at = 0
 
-    def read(self, *, has_mappings: bool) -> RegisterBrokerBody:
+    def read(self, topics_max: int) -> RegisteredBody:
         version = fastjson.decode(self._text(), DataVersion)
-        configs = [_topic_config(self._text()) for _ in range(self._count())]
+        count = self._count()
+        _check_count(count, topics_max)
+        topics = [_topic_queues(self._text()) for _ in range(count)]
         filter_servers = fastjson.decode(self._text(), list[str], what="list of filter servers")
-        mappings: dict[str, Any] | None = None
-        if has_mappings and self._at < len(self._data):
-            mappings = {}
-            for _ in range(self._count()):
-                mapping = fastjson.loads(self._text())
-                if isinstance(mapping, dict) and isinstance(mapping.get("topic"), str):
-                    mappings[mapping["topic"]] = mapping
-        return RegisterBrokerBody(
-            topics=TopicConfigTable(
-                topic_config_table={config.topic_name: config for config in configs},
+        return RegisteredBody(
+            topics=RegisteredTable(
+                topic_config_table={topic.topic_name: topic for topic in topics},
                 data_version=version,
-                topic_queue_mapping_info_map=mappings,
             ),
             filter_server_list=filter_servers,
         )
@@ -120,15 +153,26 @@ class _Layout:
         return int(value)
 
 
-def _decompress(body: bytes) -> bytes:
+def _check_count(count: int, topics_max: int) -> None:
+    if count > topics_max:
+        raise RemoteProtocolError(
+            f"registration: {count} topics, where at most {topics_max} are taken of one broker"
+        )
+
+
+def _decompress(body: bytes, topics_max: int) -> bytes:
+    bytes_max = min(
+        max(UNPACKED_BYTES_MIN, UNPACKED_RATIO_MAX * len(body)),
+        max(UNPACKED_BYTES_MIN, TOPIC_BYTES_MEAN * topics_max),
+    )
     decompressor = zlib.decompressobj()
     try:
-        plain = decompressor.decompress(body, PLAIN_BYTES_MAX)
+        plain = decompressor.decompress(body, bytes_max)
     except zlib.error as error:
         raise RemoteProtocolError(f"registration: broken compression: {error}") from None
     if not decompressor.eof:
         raise RemoteProtocolError(
-            f"registration: compressed body is cut off or above {PLAIN_BYTES_MAX} bytes"
+            f"registration: the compressed {len(body)} bytes are cut off, or more than {bytes_max} unpacked"
         )
     return plain
 
@@ -145,24 +189,20 @@ def _topic_line(config: TopicConfig) -> bytes:
     return line if config.attributes is None else line + b" " + fastjson.dumps(config.attributes)
 
 
-def _topic_config(line: bytes) -> TopicConfig:
-    parts = line.split(b" ", 5)
-    if len(parts) < 5:
-        raise RemoteProtocolError(f"registration: topic line {line[:200]!r}")
-    attributes = None
-    if len(parts) == 6:
-        attributes = fastjson.decode(parts[5], dict[str, str], what="map of attributes")
+def _topic_queues(line: bytes) -> TopicQueues:
     try:
-        return fastjson.convert(
-            {
-                "topicName": parts[0].decode(),
-                "readQueueNums": int(parts[1]),
-                "writeQueueNums": int(parts[2]),
-                "perm": int(parts[3]),
-                "topicFilterType": parts[4].decode(),
-                "attributes": attributes,
-            },
-            TopicConfig,
+        name, read, write, perm, _ = line.split(b" ", 4)
+        topic = TopicQueues(
+            topic_name=name.decode(),
+            read_queue_nums=int(read),
+            write_queue_nums=int(write),
+            perm=int(perm),
         )
     except ValueError:
         raise RemoteProtocolError(f"registration: topic line {line[:200]!r}") from None
+    # A struct made by hand checks no ranges, and none but broken ones holds a number that large.
+    if max(topic.read_queue_nums, topic.write_queue_nums, topic.perm) > _INT32_MAX or (
+        min(topic.read_queue_nums, topic.write_queue_nums, topic.perm) < -_INT32_MAX
+    ):
+        raise RemoteProtocolError(f"registration: topic line {line[:200]!r}")
+    return topic

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import msgspec
 
 from cometmq.model.ids import Int64
@@ -12,6 +14,8 @@ from cometmq.protocol.json_body import JsonBody
 
 class ClusterInfo(JsonBody):
     """Reply of 106: brokers by name, and broker names by cluster."""
+
+    LIMITS: ClassVar[fastjson.Limits] = fastjson.TABLE
 
     broker_addr_table: dict[str, BrokerData] = msgspec.field(default_factory=dict)
     cluster_addr_table: dict[str, list[str]] = msgspec.field(default_factory=dict)

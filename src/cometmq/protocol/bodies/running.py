@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from cometmq.model.ids import Int32, Int64
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.subscription import SubscriptionData
+from cometmq.protocol import fastjson
 from cometmq.protocol.json_body import JsonBody
 
 
@@ -51,6 +52,8 @@ class ConsumeStatus(JsonBody):
 
 class ConsumerRunningInfo(JsonBody):
     """Reply of 307. The pop table and the user's own texts came with RocketMQ 5."""
+
+    LIMITS: ClassVar[fastjson.Limits] = fastjson.QUEUES
 
     properties: dict[str, str] = msgspec.field(default_factory=dict)
     subscription_set: list[SubscriptionData] = msgspec.field(default_factory=list)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import msgspec
 
 from cometmq.model.ids import Int32, Int64
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.subscription import SubscriptionData
+from cometmq.protocol import fastjson
 from cometmq.protocol.json_body import JsonBody
 
 
@@ -18,6 +21,8 @@ class TopicOffset(JsonBody):
 
 class TopicStats(JsonBody):
     """Reply of 202. RocketMQ 4 leaves the rate out."""
+
+    LIMITS: ClassVar[fastjson.Limits] = fastjson.QUEUES
 
     offset_table: dict[MessageQueue, TopicOffset] = msgspec.field(default_factory=dict)
     topic_put_tps: float | None = None
@@ -35,12 +40,16 @@ class OffsetLag(JsonBody):
 class ConsumeStats(JsonBody):
     """Reply of 208."""
 
+    LIMITS: ClassVar[fastjson.Limits] = fastjson.QUEUES
+
     consume_tps: float = 0.0
     offset_table: dict[MessageQueue, OffsetLag] = msgspec.field(default_factory=dict)
 
 
 class BrokerConsumeStats(JsonBody):
     """Reply of 317: one entry per group."""
+
+    LIMITS: ClassVar[fastjson.Limits] = fastjson.QUEUES
 
     consume_stats_list: list[dict[str, list[ConsumeStats]]] = msgspec.field(default_factory=list)
     broker_addr: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -14,12 +14,16 @@ from cometmq.protocol.json_body import JsonBody
 class TopicList(JsonBody):
     """Replies of 206, 224, 304, 305, 311 to 313 and 343."""
 
+    LIMITS: ClassVar[fastjson.Limits] = fastjson.TABLE
+
     topic_list: list[str] = msgspec.field(default_factory=list)
     broker_addr: str | None = None
 
 
 class TopicConfigTable(JsonBody):
     """Reply of 21 and the heart of a registration. The mapping parts belong to static topics of RocketMQ 5."""
+
+    LIMITS: ClassVar[fastjson.Limits] = fastjson.TABLE
 
     topic_config_table: dict[str, TopicConfig] = msgspec.field(default_factory=dict)
     data_version: DataVersion = msgspec.field(default_factory=DataVersion)
