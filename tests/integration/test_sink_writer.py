@@ -18,6 +18,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 import pyarrow as pa
+from tests.integration.restarting_broker import broker_away
 
 from cometmq.cli.server_process import ServerProcess
 from cometmq.model.record import decode_records
@@ -207,6 +208,25 @@ def test_a_broker_that_restarted_knows_it_all(tmp_path: Path) -> None:
             settings = options(servers.name_servers)
             assert write(settings, batches(0, 100 + number * 100)) == (100, number * 100)
             assert stored(servers.broker_address) == expected(100 + number * 100)
+
+
+def test_a_broker_that_starts_again_is_waited_for() -> None:
+    with cluster() as servers:
+        settings = options(servers.name_servers)
+        assert write(settings, batches(0, 100)) == (100, 0)
+        with broker_away(servers, TOPIC):
+            assert write(settings, batches(0, 100), batch=1) == (100, 0)
+        assert stored(servers.broker_address).total() == 200
+
+
+def test_a_topic_without_a_broker_is_given_up_in_the_end() -> None:
+    with cluster(settings={"autoCreateTopicEnable": "false"}) as servers:
+        settings = options(servers.name_servers, retryTimeout="1s")
+        with pytest.raises(
+            SinkStalled,
+            match=r"topic 'Rows' could not be written to for 1 s \(retryTimeout\): no name server knows",
+        ):
+            write(settings, batches(0, 100))
 
 
 def test_replies_that_are_lost_repeat_nothing(through: Through) -> None:

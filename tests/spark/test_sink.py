@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from tests.integration.restarting_broker import broker_away
 
 from cometmq.model.flags import PullFlag
 from cometmq.model.properties import parse_properties
@@ -351,6 +352,23 @@ class TestStreams:
         query = self.start(source, servers, checkpoint, topic="To")
         assert query.awaitTermination(60)
         assert bodies(servers, "To") == sorted(map(str, range(1000)))
+
+    def test_a_broker_that_restarts_between_two_batches_is_waited_for(
+        self, spark: Any, tmp_path: Path
+    ) -> None:
+        files = tmp_path / "files"
+        files.mkdir()
+        (files / "0.txt").write_text("a\nb\n")
+        rows = spark.readStream.text(str(files)).withColumnRenamed("value", "body")
+        with cluster() as servers:
+            query = self.start(rows, servers, tmp_path / "checkpoint", topic="Between")
+            assert query.awaitTermination(60)
+            assert bodies(servers, "Between") == ["a", "b"]
+            (files / "1.txt").write_text("c\n")
+            with broker_away(servers, "Between"):
+                query = self.start(rows, servers, tmp_path / "checkpoint", topic="Between")
+                assert query.awaitTermination(60)
+            assert bodies(servers, "Between") == ["a", "b", "c"]
 
     def test_options_that_a_stream_cannot_have(
         self, spark: Any, servers: Servers, tmp_path: Path

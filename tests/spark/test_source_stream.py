@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.integration.restarting_broker import broker_away
 
 from cometmq.client import Message
 from cometmq.client.sync import Producer, PullConsumer
@@ -18,7 +19,7 @@ from cometmq.model.message_queue import MessageQueue
 from cometmq.spark import register
 from cometmq.spark.cluster import Cluster as BrokerCalls
 from cometmq.spark.options import ConnectionOptions
-from cometmq.testing.cluster import Cluster
+from cometmq.testing.cluster import Cluster, cluster
 from cometmq.testing.cluster_view import ClusterView
 
 WAIT_SECONDS_MAX = 60.0
@@ -287,10 +288,24 @@ def test_a_loss_ends_the_query_with_a_report_unless_it_may_happen(
         query.wait_for(list(range(5)))
 
 
+def test_available_now_waits_for_a_broker_that_is_away(spark: Any, tmp_path: Path) -> None:
+    register(spark)
+    with cluster() as running:
+        with Producer("away", name_servers=running.name_servers) as sends:
+            for number in range(3):
+                sends.send(Message(topic="Away", body=b"%09d" % number))
+        view = ClusterView(running.name_servers, running.broker_address, suffix="away")
+        options = {"topic": "Away", "startingOffsets": "earliest"}
+        with broker_away(running, "Away"):
+            query = Query(spark, view, tmp_path / "checkpoint", NOW, options)
+            query.query.awaitTermination(WAIT_SECONDS_MAX)
+        assert query.numbers == [0, 1, 2]
+
+
 def test_mistakes_are_named(servers: ClusterView, start: Callable[..., Query]) -> None:
     with pytest.raises(Exception, match=r"option endingOffsets: is for spark\.read"):
         start(NOW, topic="never-made", endingOffsets="latest").query.awaitTermination(
             WAIT_SECONDS_MAX
         )
     with pytest.raises(Exception, match="no name server knows the topic 'never-made'"):
-        start(NOW, topic="never-made").query.awaitTermination(WAIT_SECONDS_MAX)
+        start(NOW, topic="never-made", readTimeout="1s").query.awaitTermination(WAIT_SECONDS_MAX)

@@ -21,7 +21,7 @@ from cometmq.model.ids import MASTER_ID
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.route import TopicRoute
 from cometmq.protocol.bodies.heartbeat import HeartbeatData
-from cometmq.protocol.bodies.route import decode_route
+from cometmq.protocol.bodies.route import ClusterInfo, decode_route
 from cometmq.protocol.bodies.topic import TopicList
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
@@ -134,6 +134,16 @@ class Cluster:
         route = decode_route(reply.body)
         self._learn(route)
         return route
+
+    def has_brokers(self) -> bool:
+        """Whether a name server knows any broker now; False, too, when none answers."""
+        try:
+            reply, _ = self._ask_name_server(Command(RequestCode.GET_BROKER_CLUSTER_INFO))
+        except NoNameServer:
+            return False
+        if reply.code != ResponseCode.SUCCESS:
+            return False
+        return bool(ClusterInfo.decode(reply.body).broker_addr_table)
 
     def places(self, broker_name: str) -> tuple[Place, ...]:
         """The known addresses of a broker, the master's first."""

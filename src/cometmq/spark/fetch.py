@@ -22,21 +22,14 @@ from typing import Final
 
 import pyarrow as pa
 
-from cometmq.base.errors import CometError, RemotingError
+from cometmq.base.errors import CometError
 from cometmq.client.core.namespace import wrap
 from cometmq.model.flags import PullFlag
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.fields import decode_fields, encode_fields
 from cometmq.protocol.headers.pull import BulkPullHeader, PullMessageHeader, PullMessageReply
-from cometmq.protocol.reply_errors import (
-    FlowControl,
-    GoAway,
-    RequestCodeNotSupported,
-    ServiceNotAvailable,
-    SystemBusy,
-    error_for,
-)
+from cometmq.protocol.reply_errors import RequestCodeNotSupported, error_for
 from cometmq.spark.bulk_pull import ask, take
 from cometmq.spark.cluster import Cluster, Place, open_connection
 from cometmq.spark.connection import BlockingConnection
@@ -44,6 +37,7 @@ from cometmq.spark.decode import decode
 from cometmq.spark.errors import DataLost, Loss, ReadStalled
 from cometmq.spark.frames import Data, Ints
 from cometmq.spark.ranges import Range
+from cometmq.spark.retry import PASSING
 from cometmq.spark.source_options import SourceOptions
 
 logger = logging.getLogger("cometmq.spark")
@@ -65,8 +59,6 @@ _PULLED: Final = frozenset(
         ResponseCode.PULL_OFFSET_MOVED,
     }
 )
-_PASSING: Final = (RemotingError, SystemBusy, ServiceNotAvailable, FlowControl, GoAway)
-"""What another address, or the same one in a while, may do better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +140,7 @@ class Fetcher:
                     if batch is not None:
                         yield batch
                 places.appendleft(place)
-            except (*_PASSING, _Stalled) as error:
+            except (*PASSING, _Stalled) as error:
                 failure = error
                 self._forget(place.address)
                 logger.warning(

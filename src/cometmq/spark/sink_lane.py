@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import Final
 
 from cometmq.base.errors import CometError, RemotingError
-from cometmq.client.errors import NoNameServer, NoRoute
 from cometmq.model.batch import encode_batch
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.names import AUTO_CREATE_TOPIC
@@ -31,13 +30,12 @@ from cometmq.protocol.headers.sink import (
 )
 from cometmq.protocol.reply_errors import error_for
 from cometmq.spark.connection import BlockingConnection
+from cometmq.spark.retry import PAUSE_SECONDS, PAUSE_SECONDS_MAX, until_done
 from cometmq.spark.sink_errors import NotExactlyOnce, SinkFenced, SinkStalled
 from cometmq.spark.sink_options import OFF, REQUIRE, SinkOptions
 
 logger = logging.getLogger("cometmq.spark")
 
-PAUSE_SECONDS: Final = 0.02
-PAUSE_SECONDS_MAX: Final = 2.0
 RECOVERIES_MAX: Final = 100
 
 # What is stored, whatever else did not come in time.
@@ -53,8 +51,6 @@ _STORED: Final = frozenset(
 _BUSY: Final = frozenset(
     {ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.FLOW_CONTROL}
 )
-# A broker that starts again is missing in the routes for a moment.
-_PASSING: Final = (RemotingError, NoRoute, NoNameServer)
 _ROW = struct.Struct(">q16s")
 _BATCH_PROPERTIES: Final = "WAIT\x01true\x02"
 _OFFSET_CHARS: Final = 16
@@ -275,7 +271,7 @@ class BrokerLane:
         logger.warning(
             "connection of a sink is made anew broker=%s cause=%s", self.broker_name, cause
         )
-        self._until_done(self._open_again, cause)
+        self._until_done(self._open_again)
 
     def _open_again(self) -> Counter[bytes]:
         requests = list(self._under_way.values())
@@ -306,27 +302,17 @@ class BrokerLane:
                 raise
         return stored
 
-    def _until_done(
-        self, step: Callable[[], Counter[bytes]], cause: CometError | None = None
-    ) -> Counter[bytes]:
-        """Repeat a step while it fails in a way that may pass."""
-        deadline = self._monotonic() + self._options.retry_seconds
-        pause = PAUSE_SECONDS
-        while True:
-            try:
-                return step()
-            except SinkFenced:
-                raise
-            except CometError as error:
-                if not isinstance(error, _PASSING) and getattr(error, "code", 0) not in _BUSY:
-                    raise
-                cause = error
-            if self._monotonic() + pause > deadline:
-                raise SinkStalled(
-                    f"{self} could not be written to for {self._options.retry_seconds:g} s (retryTimeout): {cause}"
-                ) from cause
-            self._sleep(pause)
-            pause = min(pause * 2, PAUSE_SECONDS_MAX)
+    def _until_done(self, step: Callable[[], Counter[bytes]]) -> Counter[bytes]:
+        """Repeat a step while it fails in a way that may pass. Raises SinkStalled."""
+        return until_done(
+            step,
+            patience=lambda _: self._options.retry_seconds,
+            give_up=lambda cause, seconds: SinkStalled(
+                f"{self} could not be written to for {seconds:g} s (retryTimeout): {cause}"
+            ),
+            monotonic=self._monotonic,
+            sleep=self._sleep,
+        )
 
     # Sending.
 

@@ -10,6 +10,7 @@ matter, nor which queue they went to; a row that is not the same as before is wr
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections import Counter
 from collections.abc import Iterable
@@ -29,7 +30,8 @@ from cometmq.model.properties import SINK, UNIQ_KEY
 from cometmq.model.sink import SinkMark
 from cometmq.spark.cluster import Cluster
 from cometmq.spark.connection import BlockingConnection
-from cometmq.spark.sink_errors import BadRow
+from cometmq.spark.retry import until_done
+from cometmq.spark.sink_errors import BadRow, SinkStalled
 from cometmq.spark.sink_lane import BrokerLane, Request
 from cometmq.spark.sink_options import BATCH_BYTES_MAX, SinkOptions
 from cometmq.spark.sink_rows import RowReader, SinkRow
@@ -216,6 +218,27 @@ class SinkWriter:
         """The queues of a topic; their brokers are asked what they hold of this batch before anything is sent there."""
         check_sendable(topic)
         wire_topic = wrap(self._options.connection.namespace, topic)
+        # The brokers may be starting again, and are in no route then.
+        queues = until_done(
+            lambda: self._queues(topic),
+            patience=lambda _: self._options.retry_seconds,
+            give_up=lambda cause, seconds: SinkStalled(
+                f"topic {topic!r} could not be written to for {seconds:g} s (retryTimeout): {cause}"
+            ),
+            monotonic=time.monotonic,
+            sleep=time.sleep,
+        )
+        for name in sorted({queue.broker_name for queue in queues}):
+            if name not in self._lanes:
+                self._lanes[name] = self._open(name, topic)
+        targets = [
+            _QueueTarget(queue, wire_topic, self._lanes[queue.broker_name]) for queue in queues
+        ]
+        # Tasks side by side begin at different queues.
+        return _TopicTarget(targets, self._mark.partition)
+
+    def _queues(self, topic: str) -> list[MessageQueue]:
+        """Those that exist, or will when a broker makes the topic. Raises NoRoute."""
         try:
             queues = publish_queues(topic, self._cluster.route(topic))
         except NoRoute as unknown:
@@ -226,14 +249,7 @@ class SinkWriter:
             queues = publish_queues(topic, route, self._options.topic_queues)
         if not queues:
             raise NoRoute(f"topic {topic!r} has no writable queue on any master")
-        for name in sorted({queue.broker_name for queue in queues}):
-            if name not in self._lanes:
-                self._lanes[name] = self._open(name, topic)
-        targets = [
-            _QueueTarget(queue, wire_topic, self._lanes[queue.broker_name]) for queue in queues
-        ]
-        # Tasks side by side begin at different queues.
-        return _TopicTarget(targets, self._mark.partition)
+        return queues
 
     def _open(self, broker_name: str, topic: str) -> BrokerLane:
         is_first = True

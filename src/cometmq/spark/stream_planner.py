@@ -2,6 +2,9 @@
 
 What is finished is committed to the consumer group when the next offset is asked for, which Spark does at every trigger
 with the end of the last finished batch: neither early nor late, nor only when there is something new.
+
+A query that runs on goes on without queues whose broker is away. Where that would be a wrong start, or an end too early
+(``availableNow``), it waits for the broker, up to ``readTimeout``.
 """
 
 from __future__ import annotations
@@ -10,12 +13,12 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, TypeVar
 
-from cometmq.base.errors import CometError
+from cometmq.base.errors import CometError, RemotingError
 from cometmq.client.core.client_id import client_id, unique_instance_name
 from cometmq.client.core.namespace import wrap
-from cometmq.client.errors import NoRoute
+from cometmq.client.errors import BrokerNotKnown, NoRoute
 from cometmq.model.consumption import ConsumeType
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.subscription import build_subscription
@@ -25,11 +28,12 @@ from cometmq.spark.admission import Patience, share
 from cometmq.spark.byte_limit import ByteLimit
 from cometmq.spark.cluster import Bounds, Cluster
 from cometmq.spark.discovery import find_queues
-from cometmq.spark.errors import DataLost
+from cometmq.spark.errors import DataLost, ReadStalled
 from cometmq.spark.offsets import Offsets, Word
 from cometmq.spark.positions import resolve
 from cometmq.spark.progress import Outlook, look_ahead, ranges_between
 from cometmq.spark.ranges import Range
+from cometmq.spark.retry import until_done
 from cometmq.spark.source_options import SourceOptions
 
 logger = logging.getLogger("cometmq.spark")
@@ -39,6 +43,12 @@ GREET_SECONDS: Final = 30.0
 
 COMMIT_AGAIN_SECONDS: Final = 30.0
 """A commit is repeated so often while nothing changes: it may have been lost with a broker, or failed."""
+
+
+TOPIC_SECONDS: Final = 10.0
+"""How long a topic is waited for that no name server knows although there are brokers: its name may be wrong."""
+
+Result = TypeVar("Result")
 
 
 class StreamPlanner:
@@ -53,9 +63,11 @@ class StreamPlanner:
         *,
         cluster: Cluster | None = None,
         clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._options = options
         self._clock = clock
+        self._sleep = sleep
         self.cluster = cluster or Cluster(options.connection)
         self._patience = Patience(options.min_rows, options.max_delay_seconds)
         self._byte_limit = ByteLimit(self.cluster, options)
@@ -74,9 +86,12 @@ class StreamPlanner:
         """Where a query without a checkpoint starts.
 
         Raises:
-            NoRoute: a named topic does not exist.
-            CometError: not every broker could be asked, so that the start is not known.
+            ReadStalled: a named topic does not exist, or not every broker could be asked, so that the start is not
+                known.
         """
+        return self._waiting(self._initial)
+
+    def _initial(self) -> Offsets:
         bounds = self._bounds(is_patient=False)
         return resolve(
             self.cluster,
@@ -89,16 +104,23 @@ class StreamPlanner:
         )
 
     def fix_target(self) -> None:
-        """From now on nothing is read that is not there yet."""
-        self._target = {queue: now.end for queue, now in self._bounds(is_patient=False).items()}
+        """From now on nothing is read that is not there yet. Raises ReadStalled as ``initial`` does."""
+        bounds = self._waiting(lambda: self._bounds(is_patient=False))
+        self._target = {queue: now.end for queue, now in bounds.items()}
 
     def next(self, start: Offsets, *, is_limited: bool) -> Offsets:
         """Where the next batch ends; ``start`` itself when there is to be none.
 
         Raises:
             DataLost: messages that were to be read are gone, and ``failOnDataLoss`` is set.
+            ReadStalled: there is a target, and a broker on the way to it does not answer.
             CometError: no name server answers and nothing is known yet.
         """
+        if self._target is None:
+            return self._next(start, is_limited)
+        return self._waiting(lambda: self._next(start, is_limited))
+
+    def _next(self, start: Offsets, is_limited: bool) -> Offsets:
         bounds = self._bounds(is_patient=self._target is None)
         self._group.finished(start, self._queues)
         outlook = look_ahead(start, bounds, self._target)
@@ -111,7 +133,11 @@ class StreamPlanner:
         if is_waiting and not self._patience.is_over(outlook.rows, self._clock()):
             # Queues that are new enter all the same: their rows count from then on, and can be taken with the others.
             return outlook.ends({})
-        return outlook.ends(self._shares(outlook, start, is_limited))
+        shares = self._shares(outlook, start, is_limited)
+        if self._target is not None and outlook.rows and not any(shares.values()):
+            # Spark would take a batch without rows for the end.
+            raise RemotingError(f"the brokers of {outlook.rows} messages do not answer")
+        return outlook.ends(shares)
 
     def ranges(self, start: Offsets, end: Offsets) -> list[Range]:
         """What the batch between two offsets reads. Its brokers are known then, if they are to be known at all."""
@@ -119,6 +145,25 @@ class StreamPlanner:
         if any(not self.cluster.places(one.queue.broker_name) for one in ranges):
             self._discover()
         return ranges
+
+    def _waiting(self, step: Callable[[], Result]) -> Result:
+        return until_done(
+            step,
+            patience=self._seconds_for,
+            give_up=lambda error, seconds: ReadStalled(
+                f"{error}; waited {seconds:g} s (readTimeout)"
+            ),
+            monotonic=self._clock,
+            sleep=self._sleep,
+        )
+
+    def _seconds_for(self, error: CometError) -> float:
+        """How long an error may last."""
+        seconds = self._options.read_seconds
+        is_topic = isinstance(error, NoRoute) and not isinstance(error, BrokerNotKnown)
+        if is_topic and self.cluster.has_brokers():
+            return min(seconds, TOPIC_SECONDS)
+        return seconds
 
     def _shares(
         self, outlook: Outlook, start: Offsets, is_limited: bool

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import pytest
@@ -11,8 +11,8 @@ from cometmq.base.errors import CometError, ConnectFailed
 from cometmq.client.errors import NoNameServer, NoRoute
 from cometmq.model.message_queue import MessageQueue
 from cometmq.protocol.bodies.heartbeat import HeartbeatData
-from cometmq.spark.cluster import Bounds, Cluster, Place
-from cometmq.spark.errors import BadOption, DataLost
+from cometmq.spark.cluster import Answers, Bounds, Cluster, Place
+from cometmq.spark.errors import BadOption, DataLost, ReadStalled
 from cometmq.spark.ranges import Range
 from cometmq.spark.source_options import read_source_options
 from cometmq.spark.stream_planner import StreamPlanner
@@ -29,6 +29,7 @@ class FakeCluster:
         self.refuses_commits = False
         self.greetings: list[HeartbeatData] = []
         self.asked = 0
+        self.knows_brokers = True
 
     def topics(self) -> list[str]:
         if not self.is_name_server_up:
@@ -43,6 +44,9 @@ class FakeCluster:
         if not found:
             raise NoRoute(topic)
         return sorted(found)
+
+    def has_brokers(self) -> bool:
+        return self.knows_brokers
 
     def places(self, broker_name: str) -> tuple[Place, ...]:
         return (Place("127.0.0.1:1", True),)
@@ -74,6 +78,9 @@ class FakeCluster:
     def greet(self, heartbeat: HeartbeatData, broker_names: Iterable[str]) -> None:
         self.greetings.append(heartbeat)
 
+    def ask(self, queues: Sequence[MessageQueue], *_: object) -> Answers:
+        return Answers(failures=dict.fromkeys(queues, ConnectFailed("nobody there")))
+
     def close(self) -> None:
         pass
 
@@ -85,11 +92,23 @@ class Rig:
             values["topic"] = "orders"
         self.cluster = FakeCluster()
         self.clock = FakeClock()
+        self.back_at = float("inf")
         self.planner = StreamPlanner(
             read_source_options(values),
             cluster=cast(Cluster, self.cluster),
             clock=self.clock.monotonic,
+            sleep=self._sleep,
         )
+
+    def come_back_in(self, seconds: float, come_back: Callable[[], None]) -> None:
+        """What was away is there again after so long."""
+        self.back_at = self.clock.monotonic() + seconds
+        self.come_back = come_back
+
+    def _sleep(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+        if self.clock.monotonic() >= self.back_at:
+            self.come_back()
 
     def hold(self, queue: MessageQueue, first: int, end: int) -> None:
         self.cluster.held[queue] = Bounds(first, end)
@@ -137,14 +156,47 @@ def test_a_query_starts_at_named_offsets() -> None:
         rig.planner.initial()
 
 
-def test_a_start_is_not_made_up_while_a_broker_is_away() -> None:
+def test_a_start_waits_for_a_broker_that_is_away_and_is_not_made_up() -> None:
     rig = Rig()
     rig.hold(A, 3, 9)
     rig.cluster.silent = {"one"}
-    with pytest.raises(ConnectFailed):
+    rig.come_back_in(40, rig.cluster.silent.clear)
+    assert rig.planner.initial() == {A: 9}
+    rig.cluster.silent = {"one"}
+    rig.come_back_in(70, rig.cluster.silent.clear)
+    with pytest.raises(ReadStalled, match=r"nobody there; waited 60 s \(readTimeout\)"):
         rig.planner.initial()
-    with pytest.raises(NoRoute):
-        Rig().planner.initial()
+
+
+def test_a_topic_is_waited_for_as_long_as_no_broker_is_known() -> None:
+    rig = Rig(startingOffsets="earliest")
+    rig.cluster.knows_brokers = False
+    rig.come_back_in(40, lambda: rig.hold(A, 3, 9))
+    assert rig.planner.initial() == {A: 3}
+
+
+def test_a_topic_that_known_brokers_do_not_have_is_named_soon() -> None:
+    rig = Rig(startingOffsets="earliest")
+    rig.come_back_in(5, lambda: rig.hold(A, 3, 9))
+    assert rig.planner.initial() == {A: 3}
+    rig = Rig()
+    rig.come_back_in(15, lambda: rig.hold(A, 3, 9))
+    with pytest.raises(ReadStalled, match="orders; create the topic"):
+        rig.planner.initial()
+    assert rig.clock.monotonic() < rig.back_at
+
+
+def test_name_servers_that_are_away_are_waited_for() -> None:
+    rig = Rig(startingOffsets="earliest", readTimeout="5s")
+    rig.hold(A, 3, 9)
+    rig.cluster.is_name_server_up = False
+
+    def come_back() -> None:
+        rig.cluster.is_name_server_up = True
+
+    rig.come_back_in(4, come_back)
+    rig.planner.fix_target()
+    assert rig.next(rig.planner.initial()) == {A: 9}
 
 
 def test_batches_follow_the_queues() -> None:
@@ -285,12 +337,32 @@ def test_available_now_ends_where_it_was_told_to() -> None:
     assert rig.planner.latest == {A: 100, B: 100}
 
 
-def test_available_now_does_not_end_early_because_a_broker_is_away() -> None:
+def test_available_now_waits_for_a_broker_that_is_away() -> None:
     rig = Rig()
+    rig.hold(A, 0, 9)
+    rig.hold(B, 0, 9)
+    rig.cluster.silent = {"one"}
+    rig.come_back_in(20, rig.cluster.silent.clear)
+    rig.planner.fix_target()
+    rig.cluster.silent = {"two"}
+    rig.come_back_in(20, rig.cluster.silent.clear)
+    assert rig.next({A: 0, B: 0}) == {A: 9, B: 9}
+
+
+def test_available_now_does_not_end_early_because_a_broker_is_away() -> None:
+    rig = Rig(readTimeout="5s")
     rig.hold(A, 0, 9)
     rig.planner.fix_target()
     rig.cluster.silent = {"one"}
-    with pytest.raises(ConnectFailed):
+    with pytest.raises(ReadStalled, match="nobody there; waited 5 s"):
+        rig.next({A: 0})
+
+
+def test_available_now_does_not_end_early_because_sizes_were_not_told() -> None:
+    rig = Rig(maxBytesPerTrigger="1k", readTimeout="5s")
+    rig.hold(A, 0, 9)
+    rig.planner.fix_target()
+    with pytest.raises(ReadStalled, match="the brokers of 9 messages do not answer; waited 5 s"):
         rig.next({A: 0})
 
 
