@@ -17,6 +17,7 @@ import logging
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from cometmq.base.milliseconds import begun_ms, passed_ms
 from cometmq.base.ports import Clock
 from cometmq.broker.schedule.due_times import DueTimes
 from cometmq.broker.schedule.forms import delivered_form
@@ -112,7 +113,8 @@ class Delivery:
         if level is None:
             # A level that was never awake has nothing before its first message.
             level = self._levels[number] = self._new_level(number, stored.queue_offset)
-        level.due_times.stored(stored.queue_offset, stored.store_timestamp, self._now_ms())
+        now_ms = begun_ms(self._clock)
+        level.due_times.stored(stored.queue_offset, stored.store_timestamp, now_ms)
         if level.timer is None and self._is_running:
             self._arm(level, 0.0)
 
@@ -121,7 +123,7 @@ class Delivery:
         due_times = DueTimes(
             self._delays.delay_ms(number) if is_known else None,
             wall_ms=self._clock.wall_ms(),
-            monotonic_ms=self._now_ms(),
+            monotonic_ms=begun_ms(self._clock),
         )
         return _Level(number, offset, due_times)
 
@@ -147,15 +149,12 @@ class Delivery:
             self._correct(level, first, "the log before it was deleted")
         entries = self._store.entries(SCHEDULE_TOPIC, level.queue_id, level.offset, TURN_COUNT_MAX)
         for physical_offset, _, due_ms in entries:
-            left_ms = level.due_times.due_ms(level.offset, due_ms) - self._now_ms()
+            left_ms = level.due_times.due_ms(level.offset, due_ms) - passed_ms(self._clock)
             if left_ms > 0:
                 return left_ms / 1000
             self._deliver(level, physical_offset)
             level.offset += 1
         return 0.0 if entries else self._seek(level)
-
-    def _now_ms(self) -> int:
-        return round(self._clock.monotonic() * 1000)
 
     def _deliver(self, level: _Level, physical_offset: int) -> None:
         record = self._waiting(level, physical_offset)

@@ -40,12 +40,13 @@ class DueTimes:
         """A message has just been stored."""
         ahead_ms = store_timestamp - monotonic_ms
         last = self.anchors[-1] if self.anchors else None
-        if last is not None and abs(ahead_ms - last.ahead_ms) <= self._precision_ms:
-            return
-        if last is not None and len(self.anchors) >= ANCHORS_MAX:
-            self.anchors[-1] = last._replace(ahead_ms=max(last.ahead_ms, ahead_ms))
-            return
-        self.anchors.append(Anchor(queue_offset, ahead_ms))
+        if last is None or (
+            abs(ahead_ms - last.ahead_ms) > self._precision_ms and len(self.anchors) < ANCHORS_MAX
+        ):
+            self.anchors.append(Anchor(queue_offset, ahead_ms))
+        elif ahead_ms > last.ahead_ms:
+            # Less time has passed between the reading of the two clocks.
+            self.anchors[-1] = last._replace(ahead_ms=ahead_ms)
 
     def due_ms(self, queue_offset: int, wall_due_ms: int) -> int:
         """When a message is due by the monotonic clock. Messages are asked about in the order of the queue."""

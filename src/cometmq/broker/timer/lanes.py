@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from cometmq.base.milliseconds import begun_ms, passed_ms
 from cometmq.base.ports import Clock, Files
 from cometmq.store.timer.bucket_files import BucketFiles
 from cometmq.store.timer.checkpoint import LaneState
@@ -46,7 +47,7 @@ class Lane:
         """What its clock shows."""
         if self.number == WALL:
             return self._clock.wall_ms()
-        return round(self._clock.monotonic() * 1000) + self.ahead_ms
+        return passed_ms(self._clock) + self.ahead_ms
 
     def state(self) -> LaneState:
         now_ms = 0 if self.number == WALL else self.now_ms()
@@ -80,7 +81,7 @@ class Lanes:
             lane = self._open(state)
             # Nothing was ever delivered or counted beyond what was saved, so a clock that was set back means no time.
             now_ms = max(self._clock.wall_ms() + state.ahead_ms, state.now_ms)
-            lane.ahead_ms = now_ms - self._monotonic_ms()
+            lane.ahead_ms = now_ms - begun_ms(self._clock)
             self._lanes[lane.number] = lane
         for name in self._files.names(self._directory):
             if name.startswith("lane-") and name[5:] not in map(str, self._lanes):
@@ -117,7 +118,7 @@ class Lanes:
         if stored_ms <= self._clock.wall_ms() + PRECISION_MS:
             return self.for_delay()
         # The clock was set back since then. The one it was stored by had come that far.
-        ahead_ms = stored_ms - self._monotonic_ms()
+        ahead_ms = stored_ms - begun_ms(self._clock)
         delays = [lane for lane in self if lane.number != WALL]
         foremost = max(delays, key=lambda lane: lane.ahead_ms, default=None)
         if foremost is None or foremost.ahead_ms <= self._wall_ahead_ms() + PRECISION_MS:
@@ -164,14 +165,12 @@ class Lanes:
     def _wall_ahead_ms(self) -> int:
         """How far the wall clock is ahead of the monotonic one."""
         for _ in range(_READ_TRIES):
-            before_ms = self._monotonic_ms()
+            before_ms = begun_ms(self._clock)
             wall_ms = self._clock.wall_ms()
-            if self._monotonic_ms() - before_ms <= _READ_MS_MAX:
+            after_ms = begun_ms(self._clock)
+            if after_ms - before_ms <= _READ_MS_MAX:
                 break
-        return wall_ms - before_ms
-
-    def _monotonic_ms(self) -> int:
-        return round(self._clock.monotonic() * 1000)
+        return wall_ms - after_ms
 
     def __repr__(self) -> str:
         return f"<Lanes {list(self._lanes.values())}>"
