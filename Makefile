@@ -6,21 +6,22 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST_FLAGS ?=
 
-.PHONY: help setup demo test check format interop chaos spark mqadmin compatibility bench lock clean
+.PHONY: help setup build demo test check format interop chaos spark mqadmin compatibility bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 setup: $(READY) ## create .venv with every command in .venv/bin
 
-$(READY): pyproject.toml requirements-dev.lock requirements-java.lock tools/check_machine.sh tools/setup_java.sh
+$(READY): pyproject.toml requirements-dev.lock requirements-java.lock tools/check_machine.sh tools/install.py tools/setup_java.sh
 	@tools/check_machine.sh $(PYTHON)
-	@echo "setting up $(VENV): about a minute the first time"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@$(BIN)/python tools/install.py requirements-dev.lock
 	@tools/setup_java.sh $(BIN)/python
 	@touch $@
+
+build: setup ## a wheel in dist/, for pip
+	@$(BIN)/python -m hatchling build -t wheel
 
 demo: setup ## start a cluster, send, consume, run a pipeline, show what happened (ends by itself)
 	@$(BIN)/cometmq demo
