@@ -75,6 +75,19 @@ def choose_java(environment: MutableMapping[str, str]) -> int:
     raise JavaMissing(f"{'; '.join(faults)}. {_ADVICE}")
 
 
+def silence_java(environment: MutableMapping[str, str]) -> None:
+    """Have Spark's Java start without its warning about the module of vector instructions, by not asking for it.
+
+    After ``choose_java``. Only linear algebra of ``pyspark.ml`` would be faster with the module.
+    """
+    wrapper = str(resources.files("cometmq.spark") / "jre")
+    home = environment.get("JAVA_HOME")
+    if home != wrapper:
+        program = str(Path(home) / "bin" / "java") if home else _on_path(environment)
+        environment[PROGRAM_VARIABLE] = program
+        environment["JAVA_HOME"] = wrapper
+
+
 def java_major(text: str) -> int | None:
     """The version in what ``java -version`` prints; "1.8.0" is 8."""
     match = _VERSION.search(text)

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from cometmq.spark import java
-from cometmq.spark.java import PROGRAM_VARIABLE, JavaMissing, choose_java, java_major
+from cometmq.spark.java import (
+    PROGRAM_VARIABLE,
+    JavaMissing,
+    choose_java,
+    java_major,
+    silence_java,
+)
 
 OLD, GOOD = 'openjdk version "11.0.2"', 'openjdk version "21.0.1"'
 
@@ -82,6 +88,27 @@ def test_the_installed_one_when_the_system_has_none(
         check=True,
     )
     assert said.stdout == "<-Da=b c><--add-modules><java.se><><Main>"
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_pipeline_does_not_ask_for_the_module_that_java_warns_about(
+    tmp_path: Path, is_named: bool
+) -> None:
+    home = make_java(tmp_path, GOOD)
+    environment = {"JAVA_HOME": str(home)} if is_named else {"PATH": f"{home}/bin:/usr/bin:/bin"}
+    for _ in range(2):
+        # A second session of the process finds what the first one left.
+        assert choose_java(environment) == 21
+        silence_java(environment)
+        assert environment[PROGRAM_VARIABLE] == f"{home}/bin/java"
+    said = subprocess.run(
+        [f"{environment['JAVA_HOME']}/bin/java", "--add-modules=jdk.incubator.vector", "Main"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout == "<Main>"
 
 
 def test_the_installed_one_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from cometmq.base.errors import CometError, UsageError
-from cometmq.spark.java import choose_java
+from cometmq.spark.java import choose_java, silence_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,6 +58,7 @@ def spark_session(
     is_remote = master.startswith("sc://")
     if not is_remote:
         choose_java(os.environ)
+        silence_java(os.environ)
     # Otherwise workers take whatever python3 the PATH has.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
