@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,32 @@ def test_links_between_documents_lead_somewhere(document: Path) -> None:
     links = [link for link in _LINK.findall(document.read_text()) if "://" not in link]
     missing = [link for link in links if not (document.parent / link).exists()]
     assert not missing
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_a_page_that_names_mqadmin_says_where_it_comes_from(document: Path) -> None:
+    told = ROOT / "docs" / "operating.md"
+    assert "\n## mqadmin\n" in told.read_text()
+    # Both have a chapter on it; the others are lists of changes, names and decisions for maintainers.
+    skipped = {told, ROOT / "docs" / "compatibility.md", ROOT / "CHANGELOG.md"}
+    skipped |= set((ROOT / "docs" / "reference").iterdir())
+    skipped |= set((ROOT / "docs" / "decisions").iterdir())
+    text = document.read_text()
+    if "mqadmin" in text and document not in skipped:
+        assert "operating.md#mqadmin)" in text
+
+
+def test_the_broker_starts_with_the_file_that_the_readme_names() -> None:
+    [name] = re.findall(r"mqbroker .*-c (\S+)", (ROOT / "README.md").read_text())
+    done = subprocess.run(
+        [Path(sys.executable).parent / "mqbroker", "-c", name, "-p"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "brokerName=" in done.stdout
 
 
 def test_the_life_of_a_message_names_most_of_the_data_path() -> None:
