@@ -5,8 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST_FLAGS ?=
+FUZZ_FLAGS ?=
 
-.PHONY: help setup build demo test check format interop chaos spark mqadmin compatibility bench lock clean
+.PHONY: help setup build demo test check format interop chaos fuzz spark mqadmin compatibility bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
@@ -47,6 +48,9 @@ interop: setup ## software that is not ours with our servers, our client with th
 chaos: setup ## two minutes of killing servers and consumers under load (`make test` has ten seconds of it)
 	COMETMQ_CHAOS_SECONDS=120 $(BIN)/python -m pytest -q -s -p no:cacheprovider \
 	  tests/integration/client/test_chaos.py $(PYTEST_FLAGS)
+
+fuzz: setup ## two million hostile frames at both servers, a healthy client beside them (`make test` has some seconds of it)
+	$(BIN)/python -m tests.hostile.run $(FUZZ_FLAGS)
 
 spark: setup ## the long tests of the Spark part: executors of their own, kills, RocketMQ's broker (needs Java 17, Maven)
 	$(BIN)/python -m pytest -q -p no:cacheprovider tests/spark/long $(PYTEST_FLAGS)

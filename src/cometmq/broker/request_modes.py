@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import msgspec
 
 from cometmq.base.ports import Files
 from cometmq.protocol.bodies.pop import MessageRequestModes, SetMessageRequestModeBody
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.refusal import Refused
 from cometmq.store.meta.json_file import JsonFile, pretty
+
+MODES_MAX: Final = 5000
+"""Each is an operator's decision about a topic and a group; the file is written whole."""
 
 
 class RequestModes:
-    """Owned by the event loop."""
+    """Owned by the event loop. ``TableSaver`` writes the file."""
 
     def __init__(self, directory: str, files: Files) -> None:
         self._directory = directory
         self._files = files
         self._file = JsonFile(f"{directory}/messageRequestMode.json", files)
         self.modes = MessageRequestModes()
+        self.on_change: Callable[[], None] | None = None
+        self._change_count = self._saved_count = 0
 
     def load(self) -> None:
         """Raises CorruptFile when neither the file nor its backup can be read."""
@@ -30,11 +38,34 @@ class RequestModes:
         return self.modes.message_request_mode_map.get(topic, {}).get(group)
 
     def set(self, mode: SetMessageRequestModeBody) -> None:
-        """Remember and save."""
-        of_topic = self.modes.message_request_mode_map.setdefault(mode.topic, {})
-        of_topic[mode.consumer_group] = mode
-        self._files.make_directory(self._directory)
-        self._file.save(pretty(msgspec.to_builtins(self.modes)).encode())
+        """Raises Refused when there are too many."""
+        table = self.modes.message_request_mode_map
+        if self.get(mode.topic, mode.consumer_group) is None:
+            count = sum(map(len, table.values()))
+            if count >= MODES_MAX:
+                raise Refused(
+                    ResponseCode.SYSTEM_ERROR,
+                    f"the broker knows the request modes of {count} groups and topics, no more than {MODES_MAX}"
+                    " are kept",
+                )
+        table.setdefault(mode.topic, {})[mode.consumer_group] = mode
+        self._change_count += 1
+        if self.on_change is not None:
+            self.on_change()
+
+    def unsaved(self) -> Callable[[], None] | None:
+        """Renders the table and returns the disk part of a save, for a worker thread; None when nothing changed."""
+        if self._change_count == self._saved_count:
+            return None
+        content = pretty(msgspec.to_builtins(self.modes)).encode()
+        changes = self._change_count
+
+        def write() -> None:
+            self._files.make_directory(self._directory)
+            self._file.save(content)
+            self._saved_count = changes
+
+        return write
 
 
 def _read(content: dict[str, Any]) -> MessageRequestModes:

@@ -278,7 +278,7 @@ class Broker:
         self.creation.create_lost_entries(
             {topic: max(self.store.queue_ids(topic)) + 1 for topic in self.store.topics()}
         )
-        self._saver = TableSaver((self.topics, self.groups, self.filters))
+        self._saver = TableSaver((self.topics, self.groups, self.filters, self.modes))
         stack.push_async_callback(self._saver.stop)
         self._saver.start()
         functions = FilterFunctions(config.filters, self.clock)

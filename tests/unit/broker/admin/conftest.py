@@ -275,6 +275,8 @@ class Rig:
     async def _saved(self) -> None:
         self.topics.save_if_changed()
         self.groups.save_if_changed()
+        if (write := self.modes.unsaved()) is not None:
+            write()
 
     async def _announce(self, configs: list[TopicConfig]) -> None:
         self.announced.extend(config.topic_name for config in configs)

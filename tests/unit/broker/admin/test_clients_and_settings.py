@@ -10,6 +10,7 @@ import pytest
 
 from cometmq.base.errors import CallTimedOut, ConnectionLost
 from cometmq.base.properties_file import parse_properties
+from cometmq.broker import request_modes
 from cometmq.model.address import pack_host
 from cometmq.model.message_id import offset_id_text
 from cometmq.model.message_queue import MessageQueue
@@ -225,6 +226,14 @@ def test_request_modes_are_kept_across_a_restart(rig: Any) -> None:
     rig.modes.modes.message_request_mode_map.clear()
     rig.modes.load()
     assert rig.json(402) == {"messageRequestModeMap": {"t": {"g": mode}}}
+
+
+def test_request_modes_have_a_bound(rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_modes, "MODES_MAX", 2)
+    rig.topic("t")
+    mode = {"topic": "t", "mode": "PULL", "popShareQueueNum": 0}
+    codes = [rig.ask(401, None, {**mode, "consumerGroup": group}).code for group in "abcab"]
+    assert codes == [0, 0, 1, 0, 0]
 
 
 @pytest.mark.parametrize(

@@ -118,9 +118,9 @@ def register_admin(
     ForwardingAdmin(broker_name=name, clients=clients, store=store).register(dispatcher)
     ConnectionAdmin(clients).register(dispatcher)
     QueueAdmin(clients=clients, filters=filters, store=store).register(dispatcher)
-    AssignmentAdmin(topics=topics, clients=clients, modes=modes, queues_of=queues_of).register(
-        dispatcher
-    )
+    AssignmentAdmin(
+        topics=topics, clients=clients, modes=modes, saved=saved, queues_of=queues_of
+    ).register(dispatcher)
     StatsAdmin(stats=stats, runtime=runtime).register(dispatcher)
     ConfigAdmin(live).register(dispatcher)
     MaintenanceAdmin(identity=identity, store=store, topics=topics).register(dispatcher)

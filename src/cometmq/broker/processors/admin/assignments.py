@@ -12,6 +12,7 @@ from typing import Final
 
 from cometmq.broker.client_registry import ClientRegistry
 from cometmq.broker.pop.sharing import share_for_pop
+from cometmq.broker.processors.admin.common import Saved, reply_when_saved
 from cometmq.broker.request_modes import RequestModes
 from cometmq.model.allocation import allocate
 from cometmq.model.consumption import MessageModel
@@ -40,7 +41,11 @@ QueuesOf = Callable[[str], Awaitable[Sequence[MessageQueue]]]
 
 
 class AssignmentAdmin:
-    """Args: queues_of: the readable queues of a topic on all brokers, empty when nobody knows the topic."""
+    """
+    Args:
+        saved: returns once every change made to the modes so far is on disk.
+        queues_of: the readable queues of a topic on all brokers, empty when nobody knows the topic.
+    """
 
     def __init__(
         self,
@@ -48,11 +53,13 @@ class AssignmentAdmin:
         topics: TopicTable,
         clients: ClientRegistry,
         modes: RequestModes,
+        saved: Saved,
         queues_of: QueuesOf,
     ) -> None:
         self._topics = topics
         self._clients = clients
         self._modes = modes
+        self._saved = saved
         self._queues_of = queues_of
 
     def register(self, dispatcher: Dispatcher) -> None:
@@ -63,7 +70,7 @@ class AssignmentAdmin:
     def query(self, connection: Connection, command: Command) -> Awaitable[Command]:
         return self._assigned(command, QueryAssignmentBody.decode(command.body))
 
-    def set_mode(self, connection: Connection, command: Command) -> Command:
+    def set_mode(self, connection: Connection, command: Command) -> Awaitable[Command]:
         wish = SetMessageRequestModeBody.decode(command.body)
         if wish.topic.startswith(RETRY_PREFIX):
             raise Refused(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
@@ -83,7 +90,7 @@ class AssignmentAdmin:
             wish.mode,
             connection.peer,
         )
-        return command.reply()
+        return reply_when_saved(self._saved, command.reply())
 
     def all_modes(self, connection: Connection, command: Command) -> Command:
         return command.reply(body=self._modes.modes.encode())
