@@ -1,10 +1,15 @@
-"""Many peers that each do something nearly right: frames that do not end, names without end, pulls that wait."""
+"""Many peers that each do something nearly right: frames that do not end, names without end, pulls that wait.
+
+python -m tests.hostile.crowds NAME_SERVER_PORT BROKER_PORT SCALE
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import struct
+import sys
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
@@ -19,6 +24,16 @@ FRAME_BYTES: Final = 16 * 1024 * 1024
 CLOSE_SECONDS: Final = 20.0
 
 
+async def all_crowds(name_server: int, broker: int, scale: int) -> None:
+    for port in (name_server, broker):
+        await asyncio.gather(half_frames(port, 4 * scale), slow_writers(port, 10 * scale))
+    await asyncio.gather(
+        topic_flood(broker, 200 * scale),
+        group_flood(broker, 200 * scale),
+        parked_pulls(broker, 200 * scale),
+    )
+
+
 async def half_frames(port: int, count: int) -> None:
     """Each peer sends all but the last byte of a frame of 16 MB, and waits to be cut off."""
     prefix = struct.pack(">iI", FRAME_BYTES - 4, 16)
@@ -28,8 +43,7 @@ async def half_frames(port: int, count: int) -> None:
             writer.write(prefix)
         for _ in range(15):
             for _, writer in streams:
-                writer.write(part)
-                await _drain(writer)
+                await _write(writer, part)
         await _all_cut_off(streams)
 
 
@@ -40,7 +54,7 @@ async def slow_writers(port: int, count: int) -> None:
         closing = asyncio.ensure_future(_all_cut_off(streams))
         for byte in frame:
             for _, writer in streams:
-                writer.write(bytes((byte,)))
+                await _write(writer, bytes((byte,)))
             done, _ = await asyncio.wait({closing}, timeout=0.1)
             if done:
                 break
@@ -120,8 +134,7 @@ async def parked_pulls(port: int, count: int) -> None:
     )
     async with _streams(port, 4) as streams:
         for _, writer in streams:
-            writer.write(frames)
-            await _drain(writer)
+            await _write(writer, frames)
         for reader, _ in streams:
             # Something came back: they are served, at once or when their time is over.
             await asyncio.wait_for(reader.readexactly(4), CLOSE_SECONDS)
@@ -152,7 +165,10 @@ async def _streams(
         yield streams
 
 
-async def _drain(writer: asyncio.StreamWriter) -> None:
+async def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
+    if writer.transport.is_closing():
+        return
+    writer.write(data)
     try:
         await asyncio.wait_for(writer.drain(), CLOSE_SECONDS)
     except (ConnectionError, TimeoutError):
@@ -177,3 +193,9 @@ async def _all_cut_off(
 
     ends = await asyncio.gather(*(is_cut_off(reader) for reader, _ in streams))
     assert all(ends), f"{ends.count(False)} of {len(ends)} unfinished frames were not cut off"
+
+
+if __name__ == "__main__":
+    # It is told which groups have changed, and does not care.
+    logging.disable()
+    asyncio.run(all_crowds(*map(int, sys.argv[1:])))

@@ -23,8 +23,8 @@ def test_servers_outlive_hostile_peers(tmp_path: Path) -> None:
 
 
 def test_a_frame_follows_from_its_seed_and_number() -> None:
-    first, second = Mutations(7), Mutations(7)
+    first, second, other = Mutations(7), Mutations(7), Mutations(8)
     frames = [first.frame(number) for number in range(500)]
     assert [second.frame(number) for number in reversed(range(500))] == frames[::-1]
-    assert frames != [Mutations(8).frame(number) for number in range(500)]
+    assert frames != [other.frame(number) for number in range(500)]
     assert len({frame.kind for frame in frames}) > 10

@@ -53,6 +53,7 @@ PARTS_MAX: Final = 512
 REQUEST_PARTS_MAX: Final = 32
 
 REASON_CHARS_MAX: Final = 300
+"""A reason is cut short, because it may quote what the peer sent."""
 
 
 class Connection(asyncio.Protocol):
@@ -116,7 +117,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, None)
         self._decoder = FrameDecoder(limits.frame_bytes_max)
         self._commands: deque[Command] = deque()
-        self._broken: RemoteProtocolError | None = None
+        self._broken: str | None = None
         self._late: list[bytes] = []
         self._held = 0
         self._is_handling = False
@@ -418,16 +419,15 @@ class Connection(asyncio.Protocol):
         try:
             self._commands.extend(self._decoder.feed(data))
         except RemoteProtocolError as error:
-            # What came before the fault is good, and is handled first.
-            self._broken = error
+            # What came before the fault is good, and is handled first. Its text alone: the error itself holds on to
+            # the bytes, and to this connection.
+            self._broken = str(error)[:REASON_CHARS_MAX]
         if not self._decoder.pending_bytes:
             self.frame_began = None
         elif self.frame_began is None or len(self._commands) > before:
             self.frame_began = self.last_active
 
-    def _close_broken(self, error: RemoteProtocolError) -> None:
-        # Cut short, because it may quote what the peer sent.
-        reason = str(error)[:REASON_CHARS_MAX]
+    def _close_broken(self, reason: str) -> None:
         logger.warning("connection closed peer=%s reason=%s", self.peer, reason)
         self.close(f"the peer broke the protocol: {reason}")
 

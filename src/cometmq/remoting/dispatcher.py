@@ -108,7 +108,9 @@ class Dispatcher:
             self.answer_error(connection, command, error)
 
     def _unknown(self, connection: Connection, command: Command) -> Command:
-        logger.warning("unknown request peer=%s code=%d", connection.peer, command.code)
+        # A server that asks a client for what it does not know is nothing that the client's owner could mend.
+        level = logging.WARNING if connection.is_accepted else logging.DEBUG
+        logger.log(level, "unknown request peer=%s code=%d", connection.peer, command.code)
         # The blank in front is RocketMQ's; clients show the text as it is.
         return command.reply(
             ResponseCode.REQUEST_CODE_NOT_SUPPORTED,

@@ -12,6 +12,8 @@ from cometmq.protocol.frame import decode_bytes
 
 
 class FakePeer:
+    is_accepted = True
+
     def __init__(self, port: int = 40000) -> None:
         self.peer = f"127.0.0.1:{port}"
         self.peer_host = pack_host("127.0.0.1", port)

@@ -62,13 +62,13 @@ class ClientProcessor:
     def heartbeat(self, connection: Connection, command: Command) -> Command:
         beat = decode_heartbeat(command.body)
         self._check(connection, beat)
-        refusal = None
+        refused: tuple[int, str] | None = None
         for consumer in beat.consumer_data_set:
             try:
                 self._beat_consumer(connection, command, beat.client_id, consumer)
             except Refused as error:
                 # A new group that cannot be created now must not take the others down with it.
-                refusal = error
+                refused = (error.code, error.remark)
         for producer in beat.producer_data_set:
             self._clients.register_producer(
                 producer.group_name,
@@ -77,8 +77,8 @@ class ClientProcessor:
                 language=command.language,
                 version=command.version,
             )
-        if refusal is not None:
-            raise refusal
+        if refused is not None:
+            raise Refused(*refused)
         return command.reply()
 
     def unregister(self, connection: Connection, command: Command) -> Command:
