@@ -34,6 +34,11 @@ class File(Protocol):
     @property
     def size_bytes(self) -> int: ...
 
+    @property
+    def descriptor(self) -> int:
+        """Its number, which is the lowest that was free; see ``base.descriptors``. -1 when it has none."""
+        ...
+
     def write_at(self, position: int, data: Buffer) -> None:
         """Write all of ``data`` inside the file, visible to readers on return, durable only after ``sync``.
 

@@ -53,10 +53,16 @@ class MappedFile:
         self.size_bytes = size_bytes
         # Up to here an append finds its pages in memory.
         self._ready = 0
-        self._fd = fd
+        # Not ours to close before all is well.
+        self._fd = -1
         access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
         self._map = mmap.mmap(fd, size_bytes, access=access)
         self._view = memoryview(self._map)
+        self._fd = fd
+
+    @property
+    def descriptor(self) -> int:
+        return self._fd
 
     def write_at(self, position: int, data: Buffer) -> None:
         size_bytes = len(data)
@@ -110,6 +116,10 @@ class MappedFile:
             os.close(self._fd)
             self._fd = -1
 
+    def __del__(self) -> None:
+        # One that was given up without a close, because the flusher may be at it.
+        self.close()
+
     def __repr__(self) -> str:
         return f"<MappedFile {self.path} {self.size_bytes} bytes>"
 
@@ -123,6 +133,10 @@ class PositionedFile:
         self.path = path
         self.size_bytes = size_bytes
         self._fd = fd
+
+    @property
+    def descriptor(self) -> int:
+        return self._fd
 
     def write_at(self, position: int, data: Buffer) -> None:
         # No context manager here: it would cost more than a small write.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Final
 
+from cometmq.base.descriptors import DescriptorShares
 from cometmq.base.errors import ConfigError, DiskFull
 from cometmq.base.ports import Clock, Files
 from cometmq.base.system import SystemClock, SystemFiles
@@ -487,7 +488,11 @@ class Broker:
     async def _listen(self, stack: AsyncExitStack, dispatcher: Dispatcher, port: int) -> int:
         config = self.live.current
         server = RemotingServer(
-            dispatcher, config=config.remoting, tls=config.tls, on_close=self._connection_closed
+            dispatcher,
+            config=config.remoting,
+            tls=config.tls,
+            on_close=self._connection_closed,
+            descriptors_below=DescriptorShares(self.files.open_max()).connections_below,
         )
         bound = await server.start(config.network.bind_address, port)
         stack.push_async_callback(server.stop)

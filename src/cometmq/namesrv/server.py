@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from cometmq.base.descriptors import DescriptorShares
 from cometmq.base.errors import CometError, RemotingError
 from cometmq.base.ports import Clock, Files
 from cometmq.base.system import SystemClock, SystemFiles
@@ -41,6 +42,7 @@ class NameServer:
     ) -> None:
         clock = clock or SystemClock()
         files = files or SystemFiles()
+        self._descriptors = DescriptorShares(files.open_max())
         self.config = LiveConfig(config, files)
         self.table = RouteTable()
         self.kv = KVConfig(config.kv_path, files)
@@ -80,7 +82,11 @@ class NameServer:
         self.kv.load()
         tls = load_tls_config(config.tls_path) if config.tls_path else TlsConfig()
         remoting = RemotingServer(
-            self.dispatcher, config=config.remoting, tls=tls, on_close=self._connection_lost
+            self.dispatcher,
+            config=config.remoting,
+            tls=tls,
+            on_close=self._connection_lost,
+            descriptors_below=self._descriptors.connections_below,
         )
         client = RemotingClient(tls=tls)
         await remoting.start(config.bind_address, config.listen_port)

@@ -33,9 +33,12 @@ class RemotingServer:
         config: RemotingServerConfig | None = None,
         tls: TlsConfig | None = None,
         on_close: OnClose | None = None,
+        descriptors_below: int | None = None,
     ) -> None:
         """
         Args:
+            descriptors_below: a connection that gets a descriptor of this number or above is refused; see
+                ``base.descriptors``.
             on_close: called once for every connection that has gone, whoever closed it.
 
         Raises:
@@ -45,6 +48,7 @@ class RemotingServer:
         self._ssl = tls.server_context() if tls is not None else None
         self._is_plain_allowed = self._ssl is None or (tls is not None and tls.is_plain_allowed)
         self._endpoint = Endpoint(dispatcher, self._config.limits, on_close)
+        self._descriptors_below = descriptors_below
         self._listener: Listener | None = None
         self._first_bytes: FirstByte | None = None
         self._opening: set[asyncio.Task[None]] = set()
@@ -112,7 +116,15 @@ class RemotingServer:
         peers = len(self._endpoint.connections) + len(self._first_bytes) + len(self._opening)
         if peers >= self._config.connections_max:
             sock.close()
-            self._log_refusal()
+            self._log_refusal(
+                f"{self._config.connections_max} are open, the limit (serverConnectionsMax)"
+            )
+        elif self._descriptors_below is not None and sock.fileno() >= self._descriptors_below:
+            sock.close()
+            self._log_refusal(
+                f"{self._descriptors_below} file descriptors are in use, and the rest is for the store: "
+                "raise the limit of the process (ulimit -n, LimitNOFILE)"
+            )
         else:
             self._first_bytes.watch(sock)
 
@@ -158,16 +170,12 @@ class RemotingServer:
     def _new_connection(self) -> Connection:
         return Connection(self._endpoint, is_accepted=True)
 
-    def _log_refusal(self) -> None:
+    def _log_refusal(self, reason: str) -> None:
         """One line at once, then one every few seconds: a flood of peers must not become a flood of lines."""
         self._refused += 1
         now = asyncio.get_running_loop().time()
         if now - self._refusal_logged_at >= _REFUSAL_LOG_SECONDS:
-            logger.warning(
-                "connections refused count=%d reason=%d are open, the limit (serverConnectionsMax)",
-                self._refused,
-                self._config.connections_max,
-            )
+            logger.warning("connections refused count=%d reason=%s", self._refused, reason)
             self._refusal_logged_at = now
             self._refused = 0
 

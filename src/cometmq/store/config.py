@@ -45,7 +45,7 @@ class ConsumeQueueConfig:
     )
     open_files_max: int = setting(
         "consumeQueueOpenFilesMax",
-        "Consume queue files held open; at most three quarters of what the process may open.",
+        "Consume queue files held open; at most half of what the process may open.",
         default=16_384,
         low=8,
     )

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
+from cometmq.base.descriptors import DescriptorShares
 from cometmq.base.errors import CorruptFile
 from cometmq.base.ports import Files
 from cometmq.model.names import stored_topic_fault
@@ -65,8 +66,10 @@ class ConsumeQueues:
     def __init__(self, directory: str, config: ConsumeQueueConfig, files: Files) -> None:
         self.directory = directory
         self.file_bytes = config.real_file_bytes
-        # The rest is for connections and the log.
-        self.open_files = OpenFiles(files, min(config.open_files_max, files.open_max() * 3 // 4))
+        shares = DescriptorShares(files.open_max())
+        self.open_files = OpenFiles(
+            files, min(config.open_files_max, shares.queue_files_max), shares.queue_files_below
+        )
         self.table: dict[str, dict[int, ConsumeQueue]] = {}
         self.waiting_count = 0
         self._new_count = 0

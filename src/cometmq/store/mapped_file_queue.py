@@ -7,8 +7,11 @@ replaced, never changed in place.
 from __future__ import annotations
 
 import logging
+from collections import deque
+from collections.abc import Callable
 from typing import Final
 
+from cometmq.base.descriptors import DescriptorShares
 from cometmq.base.errors import CorruptFile
 from cometmq.base.ports import TEMPORARY_SUFFIX, File, Files
 
@@ -62,19 +65,33 @@ def check_size(path: str, size_bytes: int, expected: int, setting: str) -> None:
 class LogFile:
     """A place in the row. Old files are opened when first read: most never are."""
 
-    __slots__ = ("_file", "_files", "path", "start")
+    __slots__ = ("_file", "_files", "_opened", "path", "start")
 
-    def __init__(self, start: int, path: str, files: Files, file: File | None = None) -> None:
+    def __init__(
+        self,
+        start: int,
+        path: str,
+        files: Files,
+        opened: Callable[[LogFile], None],
+        file: File | None = None,
+    ) -> None:
         self.start = start
         self.path = path
         self._files = files
+        self._opened = opened
         self._file = file
 
     @property
     def file(self) -> File:
-        if self._file is None:
-            self._file = self._files.open(self.path, mapped=True, writable=False)
-        return self._file
+        file = self._file
+        if file is None:
+            file = self._file = self._files.open(self.path, mapped=True, writable=False)
+            self._opened(self)
+        return file
+
+    def give_up(self) -> None:
+        """Forget the open file. It is closed when nobody has it any more: the flusher may be about to sync it."""
+        self._file = None
 
     def open_writable(self) -> None:
         """Open for appending, with the space of the whole file reserved. Raises DiskFull."""
@@ -99,6 +116,8 @@ class MappedFileQueue:
         self.file_bytes = file_bytes
         self._files = files
         self._row: tuple[LogFile, ...] = ()
+        self._open_max = DescriptorShares(files.open_max()).log_files_max
+        self._open: deque[LogFile] = deque()
 
     def load(self) -> None:
         """Take stock of the directory.
@@ -122,7 +141,9 @@ class MappedFileQueue:
         for name in unfinished:
             logger.info("log file removed path=%s/%s reason=unfinished", self.directory, name)
             self._files.remove(f"{self.directory}/{name}")
-        self._row = tuple(LogFile(start, self.path(start), self._files) for start in starts)
+        self._row = tuple(
+            LogFile(start, self.path(start), self._files, self._note_open) for start in starts
+        )
 
     def path(self, start: int) -> str:
         return f"{self.directory}/{file_name(start)}"
@@ -154,15 +175,31 @@ class MappedFileQueue:
     def append(self, start: int, file: File) -> LogFile:
         """Add a new file behind the last."""
         assert not self._row or start == self.end, (start, self.end)
-        added = LogFile(start, file.path, self._files, file)
+        added = LogFile(start, file.path, self._files, self._note_open, file)
         self._row = (*self._row, added)
+        self._note_open(added)
         return added
+
+    def _keep(self, row: tuple[LogFile, ...]) -> None:
+        kept = set(row)
+        self._row = row
+        self._open = deque(one for one in self._open if one in kept)
+
+    def _note_open(self, log_file: LogFile) -> None:
+        """Bound the files that are open: those that were opened first are given up. The last two are in use."""
+        self._open.append(log_file)
+        surplus = len(self._open) - self._open_max
+        if surplus > 0:
+            in_use = self._row[-2:]
+            for one in [one for one in self._open if one not in in_use][:surplus]:
+                self._open.remove(one)
+                one.give_up()
 
     def cut(self, end: int) -> list[str]:
         """Forget and remove the files that start at ``end`` or later. Their paths."""
         kept = tuple(one for one in self._row if one.start < end)
         gone = self._row[len(kept) :]
-        self._row = kept
+        self._keep(kept)
         # From the back, so that a crash in between leaves no gap.
         for one in reversed(gone):
             one.close()
@@ -178,7 +215,7 @@ class MappedFileQueue:
         if count <= 0:
             return []
         gone = self._row[:count]
-        self._row = self._row[count:]
+        self._keep(self._row[count:])
         for one in gone:
             one.close()
         return [one.path for one in gone]
@@ -187,6 +224,7 @@ class MappedFileQueue:
         for one in self._row:
             one.close()
         self._row = ()
+        self._open.clear()
 
     def __repr__(self) -> str:
         return f"<MappedFileQueue {self.directory} files={len(self._row)} start={self.start}>"

@@ -31,6 +31,7 @@ class NextFile:
         self._made: File | None = None
         self._error: Exception | None = None
         self._retry_at = 0.0
+        self._reason = ""
 
     def ahead(self, path: str) -> None:
         """Start making ``path``, unless that is under way, done, or failed a moment ago."""
@@ -51,7 +52,7 @@ class NextFile:
         """
         if self._path != path:
             if self._clock.monotonic() < self._retry_at:
-                raise DiskFull(f"no space left for the next log file {path}")
+                raise DiskFull(self._reason)
             self._path = path
             self._make(path)
         self._join()
@@ -62,8 +63,12 @@ class NextFile:
             return made
         assert error is not None
         self._retry_at = self._clock.monotonic() + RETRY_SECONDS
+        # Not always space: whoever is refused meanwhile is told the same.
+        self._reason = str(error)
+        if not isinstance(error, DiskFull):
+            self._reason = f"the next log file {path} cannot be made: {error}"
         logger.error("log file not created path=%s error=%s", path, error)
-        raise error if isinstance(error, DiskFull) else DiskFull(f"{path}: {error}") from error
+        raise DiskFull(self._reason) from error
 
     def discard(self) -> None:
         """Remove a file that was made but not taken: a clean stop leaves no empty file."""

@@ -1,26 +1,37 @@
 """A bounded set of open files: the least recently used one is closed for the next.
 
-Forty thousand queues have forty thousand files; the process may hold only so many descriptors.
-Thread rule: the owner of the store.
+Forty thousand queues have forty thousand files; the process may hold only so many descriptors, and others want some
+(``base.descriptors``). Thread rule: the owner of the store.
 """
 
 from __future__ import annotations
 
+import errno
+from typing import Final
+
 from cometmq.base.ports import File, Files
+
+_EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE)
 
 
 class OpenFiles:
-    def __init__(self, files: Files, limit: int) -> None:
+    def __init__(self, files: Files, limit: int, descriptors_below: int | None = None) -> None:
+        """
+        Args:
+            descriptors_below: numbers of descriptors that may be taken, as long as a file is open that can be closed.
+        """
         self._files = files
         self._limit = limit
+        self._descriptors_below = (
+            files.open_max() if descriptors_below is None else descriptors_below
+        )
         self._open: dict[str, File] = {}
 
     def get(self, path: str) -> File:
         """The existing file, opened if need be. It stays open only until the next call: do not keep it."""
         file = self._open.pop(path, None)
         if file is None:
-            file = self._files.open(path, mapped=False)
-            self._make_room()
+            file = self._opened(path)
         # Back in at the end: the front of the dict is the least recently used.
         self._open[path] = file
         return file
@@ -32,11 +43,17 @@ class OpenFiles:
 
     def create(self, path: str, size_bytes: int) -> File:
         """A new sparse file; its directory is made if need be. Raises DiskFull."""
-        try:
-            file = self._files.create(path, size_bytes, allocate=False)
-        except FileNotFoundError:
-            self._files.make_directory(path.rpartition("/")[0])
-            file = self._files.create(path, size_bytes, allocate=False)
+        while True:
+            try:
+                file = self._files.create(path, size_bytes, allocate=False)
+                break
+            except FileNotFoundError:
+                self._files.make_directory(path.rpartition("/")[0])
+            except OSError as error:
+                self._close_one(error)
+        if self._is_above(file):
+            file.close()
+            file = self._opened(path)
         self._make_room()
         self._open[path] = file
         return file
@@ -63,7 +80,32 @@ class OpenFiles:
     def __len__(self) -> int:
         return len(self._open)
 
+    def _opened(self, path: str) -> File:
+        while True:
+            try:
+                file = self._files.open(path, mapped=False)
+            except OSError as error:
+                self._close_one(error)
+                continue
+            if not self._is_above(file):
+                self._make_room()
+                return file
+            file.close()
+            self._close_oldest()
+
+    def _is_above(self, file: File) -> bool:
+        """Whether it has taken what is kept for others, and could have one of ours instead."""
+        return file.descriptor >= self._descriptors_below and bool(self._open)
+
+    def _close_one(self, error: OSError) -> None:
+        """Make room if that is what is missing; else the error is raised."""
+        if error.errno not in _EXHAUSTED or not self._open:
+            raise error
+        self._close_oldest()
+
     def _make_room(self) -> None:
         while len(self._open) >= self._limit:
-            oldest = next(iter(self._open))
-            self._open.pop(oldest).close()
+            self._close_oldest()
+
+    def _close_oldest(self) -> None:
+        self._open.pop(next(iter(self._open))).close()

@@ -292,6 +292,10 @@ class MemoryFile:
     def size_bytes(self) -> int:
         return self._inode.size_bytes
 
+    @property
+    def descriptor(self) -> int:
+        return -1
+
     def write_at(self, position: int, data: Buffer) -> None:
         copy = bytes(data)
         assert position + len(copy) <= self.size_bytes, (self.path, position, len(copy))

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
 from cometmq.base.errors import CorruptFile, DiskFull
+from cometmq.base.ports import File
 from cometmq.base.system import SystemFiles
 from cometmq.store.config import ConsumeQueueConfig
 from cometmq.store.consume_queue import ENTRY, FILLER, ConsumeQueue
@@ -230,4 +233,53 @@ def test_the_least_recently_used_file_is_the_one_closed(tmp_path: Path) -> None:
     assert open_files.get(paths[0]) is first
     with pytest.raises(OSError, match="Bad file descriptor"):
         second.read_at(0, 1)
+    open_files.close()
+
+
+def test_a_number_that_is_kept_for_others_is_given_back_for_one_of_its_own(tmp_path: Path) -> None:
+    files = SystemFiles()
+    paths = [str(tmp_path / name) for name in "abcd"]
+    # Whatever else this process has open: the next two numbers may be taken, and no more.
+    probes = [os.dup(0) for _ in range(3)]
+    for probe in probes:
+        os.close(probe)
+    open_files = OpenFiles(files, 10, sorted(probes)[2])
+    try:
+        for path in paths:
+            assert open_files.create(path, 10).descriptor < sorted(probes)[2]
+        assert len(open_files) == 2
+        for path in paths:
+            assert open_files.get(path).descriptor < sorted(probes)[2]
+        # With none of its own to give back it takes what there is.
+        barred = OpenFiles(files, 10, 0)
+        for path in paths:
+            barred.get(path).write_at(0, b"x")
+            assert len(barred) == 1
+        barred.close()
+    finally:
+        open_files.close()
+
+
+def test_with_no_descriptor_left_another_file_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = SystemFiles()
+    open_files = OpenFiles(files, 10)
+    paths = [str(tmp_path / name) for name in "abc"]
+    for path in paths:
+        open_files.create(path, 10)
+    open_files.drop(paths[2])
+    real, failures = files.open, [errno.EMFILE, errno.ENFILE]
+
+    def scarce(path: str, *, mapped: bool, writable: bool = True) -> File:
+        if failures:
+            raise OSError(failures.pop(), "scarce")
+        return real(path, mapped=mapped, writable=writable)
+
+    monkeypatch.setattr(files, "open", scarce)
+    assert open_files.get(paths[2]).path == paths[2]
+    assert len(open_files) == 1
+    failures.append(errno.EACCES)
+    with pytest.raises(OSError, match="scarce"):
+        open_files.get(paths[0])
     open_files.close()

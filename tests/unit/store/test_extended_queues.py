@@ -378,3 +378,17 @@ def test_without_the_setting_nothing_is_written(lab: Lab) -> None:
     store.flush()
     assert not (Path(lab.root) / "consumequeue_ext").exists()
     assert store.entries("T", 0, 0, 1)[0][2] == java_hash("red")
+
+
+def test_files_of_queues_and_units_are_open_within_one_limit(lab: Lab) -> None:
+    lab.change(queues={"open_files_max": 8})
+    extended = Extended(lab)
+    for topic in range(12):
+        extended.put(8, topic=f"T{topic}")
+    extended.store.flush()
+    for topic in range(12):
+        found = extended.store.get(f"T{topic}", 0, 0, 32, tags=lambda code: True)
+        assert found.count == 8
+    open_paths = [os.path.realpath(path) for path in Path("/proc/self/fd").iterdir()]
+    of_queues = [path for path in open_paths if path.startswith(f"{lab.root}/consumequeue")]
+    assert 0 < len(of_queues) <= 8, of_queues

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,35 @@ def test_the_last_file_is_never_dropped(tmp_path: Path) -> None:
     assert files.drop_first(5) == [str(tmp_path / f"{0:020d}")]
     assert files.start == SIZE
     files.close()
+
+
+def test_old_files_are_open_within_a_bound_and_views_outlive_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = SystemFiles()
+    monkeypatch.setattr(files, "open_max", lambda: 4 * 32)
+    for number in range(10):
+        write(tmp_path, number * SIZE).write_bytes(bytes([number]) * SIZE)
+    row = MappedFileQueue(str(tmp_path), SIZE, files)
+    row.load()
+
+    def open_count() -> int:
+        links = [os.path.realpath(path) for path in Path("/proc/self/fd").iterdir()]
+        return sum(link.startswith(str(tmp_path)) for link in links)
+
+    for _ in range(2):
+        for number, one in enumerate(row.files):
+            assert one.file.read_at(5, 1) == bytes([number])
+            # Two each: that of the file and that of its mapping.
+            assert open_count() <= 2 * 4
+    view = row.files[0].file.view(0, SIZE)
+    for one in row.files:
+        one.file.read_at(0, 1)
+    assert bytes(view[:1]) == b"\0"
+    del view
+    for one in row.files[:3]:
+        row.drop_first(1)
+        one.close()
+    assert row.files[0].file.read_at(0, 1) == b"\3"
+    row.close()
+    assert open_count() == 0
