@@ -10,6 +10,8 @@ from typing import Final
 from cometmq.base.errors import ConfigError
 from cometmq.base.settings import setting
 from cometmq.model.flags import READ_WRITE
+from cometmq.model.route import QUEUES_MAX as ROUTE_QUEUES_MAX
+from cometmq.model.topic import QUEUES_MAX
 
 ASYNC_MASTER: Final = "ASYNC_MASTER"
 SYNC_MASTER: Final = "SYNC_MASTER"
@@ -106,6 +108,14 @@ class TopicsConfig:
         default=8,
         low=1,
         high=65536,
+        live=True,
+    )
+    queues_max: int = setting(
+        "topicQueuesMax",
+        "Queues that a topic may have on this broker; clients take 262,144 of a topic on all brokers.",
+        default=QUEUES_MAX,
+        low=1,
+        high=ROUTE_QUEUES_MAX,
         live=True,
     )
     auto_create_topic: bool = setting(

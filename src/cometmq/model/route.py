@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from cometmq.model.flags import READ_WRITE
 from cometmq.model.ids import Int32, Int64
+
+QUEUES_MAX: Final = 262_144
+"""Of one topic on all brokers: clients make an object of each."""
+
+_DIGITS_MAX: Final = 12
 
 
 class QueueData(msgspec.Struct, kw_only=True, rename="camel"):
@@ -36,3 +41,23 @@ class TopicRoute(msgspec.Struct, kw_only=True, rename="camel"):
     filter_server_table: dict[str, list[str]] = {}
     order_topic_conf: str | None = None
     topic_queue_mapping_by_broker: dict[str, Any] | None = None
+
+    def order_counts(self) -> list[tuple[str, int]]:
+        """Brokers and their queues as the order configuration fixes them: ``brokerA:4;brokerB:2``."""
+        if not self.order_topic_conf:
+            return []
+        parts = (part.partition(":") for part in self.order_topic_conf.split(";"))
+        return [(name, int(count[:_DIGITS_MAX])) for name, _, count in parts if count.isdecimal()]
+
+    def fault(self) -> str | None:
+        """Why this cannot be the route of a topic, or None."""
+        readable = writable = 0
+        for data in self.queue_datas:
+            count = min(data.read_queue_nums, data.write_queue_nums)
+            if count < 0:
+                return f"{count} queues on broker {data.broker_name!r}"
+            readable += data.read_queue_nums
+            writable += data.write_queue_nums
+        ordered = sum(count for _, count in self.order_counts())
+        count = max(readable, writable, ordered)
+        return f"{count} queues" if count > QUEUES_MAX else None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 
 from cometmq.model.flags import READ_WRITE
 from cometmq.model.ids import Int32, Int64
+
+QUEUES_MAX: Final = 65_536
+"""Of one topic on one broker, unless an operator allows more. RocketMQ's users rarely go beyond a thousand."""
 
 
 class DataVersion(msgspec.Struct, kw_only=True, rename="camel"):
@@ -38,6 +41,16 @@ class TopicQueues(msgspec.Struct, kw_only=True, rename="camel"):
     def queue_count(self) -> int:
         """Queues that exist: a topic being scaled may read more than it writes, or the other way round."""
         return max(self.read_queue_nums, self.write_queue_nums)
+
+    def queues_fault(self, queues_max: int) -> str | None:
+        """Why a broker cannot have that many queues, or None."""
+        for name, count in (
+            ("readQueueNums", self.read_queue_nums),
+            ("writeQueueNums", self.write_queue_nums),
+        ):
+            if not 0 <= count <= queues_max:
+                return f"{name} must be between 0 and {queues_max}, not {count}"
+        return None
 
 
 class TopicConfig(TopicQueues, kw_only=True, rename="camel"):

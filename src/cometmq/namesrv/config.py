@@ -11,6 +11,8 @@ from cometmq.base.errors import ConfigError
 from cometmq.base.setting_keys import sort_keys
 from cometmq.base.settings import Row, load, render, rows, setting, value_of
 from cometmq.model.address import split_address, split_addresses
+from cometmq.model.route import QUEUES_MAX as ROUTE_QUEUES_MAX
+from cometmq.model.topic import QUEUES_MAX
 from cometmq.namesrv.known_keys import OTHER_KEYS
 from cometmq.protocol.bodies.register import TOPICS_MAX
 from cometmq.remoting.config import RemotingServerConfig
@@ -113,6 +115,14 @@ class NamesrvConfig:
         default=TOPICS_MAX,
         low=1000,
         high=10_000_000,
+        live=True,
+    )
+    topic_queues_max: int = setting(
+        "topicQueuesMax",
+        "Queues of a topic on one broker; a topic that is registered with more is left out of the routes.",
+        default=QUEUES_MAX,
+        low=1,
+        high=ROUTE_QUEUES_MAX,
         live=True,
     )
     tls_path: str = setting(

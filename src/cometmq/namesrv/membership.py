@@ -31,11 +31,13 @@ class Membership:
     def register(self, registration: Registration) -> Registered:
         """Raises Refused."""
         r = registration
+        config = self._config.current
         known = self._table.liveness.get(r.cluster, r.address)
         done = self._table.register(
             r,
             self._clock.monotonic(),
-            delete_missing_topics=self._config.current.delete_missing_topics,
+            delete_missing_topics=config.delete_missing_topics,
+            queues_max=config.topic_queues_max,
         )
         if known is None or known.version != r.version or known.broker_id != r.broker_id:
             _log.info(
@@ -47,6 +49,15 @@ class Membership:
                 r.address,
                 len(r.topics),
             )
+            if done.left_out:
+                _log.warning(
+                    "topics left out name=%s address=%s count=%d first=%s reason=not 0 to %d queues (topicQueuesMax)",
+                    r.broker_name,
+                    r.address,
+                    len(done.left_out),
+                    done.left_out[0],
+                    config.topic_queues_max,
+                )
         if done.min_id_change is not None:
             self._notify(done.min_id_change)
         return done

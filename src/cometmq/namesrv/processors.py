@@ -227,7 +227,11 @@ class RouteProcessor:
 
     def _register_topic(self, connection: Connection, command: Command) -> Command:
         header = decode_fields(headers.RegisterTopicHeader, command.ext)
-        self._table.put_topic(header.topic, decode_route(command.body).queue_datas)
+        self._table.put_topic(
+            header.topic,
+            decode_route(command.body).queue_datas,
+            queues_max=self._config.current.topic_queues_max,
+        )
         return command.reply()
 
     def _wipe_write_perm(self, connection: Connection, command: Command) -> Command:

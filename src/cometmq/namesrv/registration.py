@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -48,6 +48,8 @@ class Registered(NamedTuple):
     master_address: str | None = None
     ha_address: str | None = None
     min_id_change: MinIdChange | None = None
+    left_out: Sequence[str] = ()
+    """Topics that cannot have as many queues as the broker says."""
 
 
 def check_names(names: Iterable[str]) -> None:

@@ -21,7 +21,7 @@ import msgspec
 from cometmq.model.flags import READ_WRITE, Perm
 from cometmq.model.ids import MASTER_ID
 from cometmq.model.route import BrokerData, QueueData, TopicRoute
-from cometmq.model.topic import DataVersion
+from cometmq.model.topic import QUEUES_MAX, DataVersion
 from cometmq.namesrv.liveness import LiveBroker, Liveness
 from cometmq.namesrv.registration import MinIdChange, Registered, Registration, check_names
 from cometmq.protocol.codes import ResponseCode
@@ -56,13 +56,21 @@ class RouteTable:
         )
 
     def register(
-        self, registration: Registration, now: float, *, delete_missing_topics: bool = False
+        self,
+        registration: Registration,
+        now: float,
+        *,
+        delete_missing_topics: bool = False,
+        queues_max: int = QUEUES_MAX,
     ) -> Registered:
         """Take in what a broker says; topics count only from the lowest id of the broker name.
 
+        A topic of more than ``queues_max`` queues is left out: one mistake must not take a broker from all its users.
+
         Raises:
-            Refused: the tables are full, or a single topic came from a broker that is not registered yet. Were the
-                latter taken, the broker's data version would be known and its other topics never asked for.
+            Refused: the tables are full, the only topic has too many queues, or a single topic came from a broker that
+                is not registered yet. Were the latter taken, the broker's data version would be known and its other
+                topics never asked for.
         """
         r = registration
         broker = self._brokers.get(r.broker_name)
@@ -76,6 +84,17 @@ class RouteTable:
                 f"register broker failed: {r.broker_name} id {r.broker_id} is not registered yet"
                 " and sent one topic only; send the whole topic table first",
             )
+        left_out = [
+            name
+            for name, topic in r.topics.items()
+            if not (
+                0 <= topic.read_queue_nums <= queues_max
+                and 0 <= topic.write_queue_nums <= queues_max
+            )
+        ]
+        if left_out and len(r.topics) == 1:
+            fault = r.topics[left_out[0]].queues_fault(queues_max)
+            raise Refused(ResponseCode.SYSTEM_ERROR, f"topic {left_out[0]} not taken: {fault}")
         self._check_room(r)
         if broker is None:
             broker = self._brokers[r.broker_name] = _Broker(r.cluster, r.broker_name, {})
@@ -89,14 +108,14 @@ class RouteTable:
                 del broker.addresses[other_id]
         is_first = r.broker_id not in broker.addresses
         broker.addresses[r.broker_id] = r.address
-        self._take_topics(r, broker, is_first, delete_missing_topics)
+        self._take_topics(r, broker, is_first, delete_missing_topics, frozenset(left_out))
         self._note_alive(r, now)
         change = None
         if r.broker_id < previous_min:
             change = self._min_id_change(broker, None, r.ha_address)
         if r.broker_id == MASTER_ID:
-            return Registered(min_id_change=change)
-        return self._master_of(broker)._replace(min_id_change=change)
+            return Registered(min_id_change=change, left_out=left_out)
+        return self._master_of(broker)._replace(min_id_change=change, left_out=left_out)
 
     def unregister(self, cluster: str, broker_name: str, address: str) -> MinIdChange | None:
         """Forget one address; with the last address of a broker name go its queues and its cluster entry."""
@@ -197,16 +216,24 @@ class RouteTable:
         if not queues:
             self._topics.pop(topic, None)
 
-    def put_topic(self, topic: str, queue_datas: Iterable[QueueData]) -> None:
+    def put_topic(
+        self, topic: str, queue_datas: Iterable[QueueData], *, queues_max: int = QUEUES_MAX
+    ) -> None:
         """Take in a topic by hand.
 
         Raises:
-            Refused: a broker name is not registered, or the table is full. Nothing was taken in.
+            Refused: a broker name is not registered, the table is full, or there are too many queues. Nothing was
+                taken in.
         """
         queues = {q.broker_name: q for q in queue_datas}
-        for name in queues:
+        for name, data in queues.items():
             if name not in self._brokers:
                 raise Refused(ResponseCode.SYSTEM_ERROR, f"broker {name} is not registered here")
+            if max(data.read_queue_nums, data.write_queue_nums) > queues_max:
+                raise Refused(
+                    ResponseCode.SYSTEM_ERROR,
+                    f"topic {topic} not taken: more than {queues_max} queues on broker {name}",
+                )
         check_names([topic])
         if len(self._topics) >= TOPICS_MAX and topic not in self._topics:
             raise _full("topics", TOPICS_MAX)
@@ -231,7 +258,12 @@ class RouteTable:
                 raise _full("topics", TOPICS_MAX)
 
     def _take_topics(
-        self, r: Registration, broker: _Broker, is_first: bool, delete_missing: bool
+        self,
+        r: Registration,
+        broker: _Broker,
+        is_first: bool,
+        delete_missing: bool,
+        left_out: frozenset[str],
     ) -> None:
         is_acting = r.acting_master is not None and r.broker_id == min(broker.addresses)
         if r.broker_id != MASTER_ID and not is_acting:
@@ -245,6 +277,8 @@ class RouteTable:
         mask = ~_WRITE if r.broker_id != MASTER_ID and r.acting_master else -1
         take_all = is_first or self.is_changed(r.cluster, r.address, r.version)
         for name, topic_config in r.topics.items():
+            if name in left_out:
+                continue
             queues = self._topics.setdefault(name, {})
             if take_all or r.broker_name not in queues:
                 queues[r.broker_name] = QueueData(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from cometmq.base.errors import CometError, ConnectionLost, RemotingError
+from cometmq.base.errors import CometError, ConnectionLost, RemoteProtocolError, RemotingError
 from cometmq.client.core.namespace import unwrap, wrap
 from cometmq.client.core.publish_queues import subscribe_queues
 from cometmq.client.errors import BrokerNotKnown, NoNameServer, NoRoute
@@ -121,6 +121,7 @@ class Cluster:
         Raises:
             NoRoute: no name server knows the topic.
             NoNameServer: none answers.
+            RemoteProtocolError: what it answered cannot be a route.
         """
         header = GetRouteInfoHeader(
             topic=wrap(self._options.namespace, topic), accept_standard_json_only=True
@@ -131,7 +132,12 @@ class Cluster:
             raise NoRoute(f"no name server knows the topic {topic!r}")
         if reply.code != ResponseCode.SUCCESS:
             raise error_for(reply, address)
-        route = decode_route(reply.body)
+        try:
+            route = decode_route(reply.body)
+        except RemoteProtocolError as error:
+            raise RemoteProtocolError(
+                f"name server {address} told of topic {topic!r}: {error}"
+            ) from None
         self._learn(route)
         return route
 

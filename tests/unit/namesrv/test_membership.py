@@ -38,8 +38,8 @@ class Setting:
         self.clock = HandClock()
         self.table = RouteTable()
         self.changes: list[MinIdChange] = []
-        config = LiveConfig(NamesrvConfig(), SystemFiles())
-        self.membership = Membership(self.table, config, self.clock, self.changes.append)
+        self.config = LiveConfig(NamesrvConfig(), SystemFiles())
+        self.membership = Membership(self.table, self.config, self.clock, self.changes.append)
 
     def register(self, line: Line, *, silence: float = 120.0, address: str = "h:1") -> None:
         self.membership.register(
@@ -128,4 +128,17 @@ def test_comings_and_goings_are_one_log_line_each(caplog: pytest.LogCaptureFixtu
     assert [record.getMessage().split(" cluster")[0] for record in caplog.records] == [
         "broker registered",
         "broker removed",
+    ]
+
+
+def test_topics_that_are_left_out_are_told_once_a_version(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    setting, line = Setting(), Line()
+    setting.config.update({"topicQueuesMax": "15"})
+    for _ in range(3):
+        setting.register(line)
+    told = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert told == [
+        "topics left out name=a address=h:1 count=2 first=T reason=not 0 to 15 queues (topicQueuesMax)"
     ]

@@ -56,6 +56,7 @@ class Line:
     """A connection that keeps what is sent over it."""
 
     peer = "127.0.0.1:1"
+    is_accepted = True
 
     def __init__(self) -> None:
         self.sent: list[Command] = []
@@ -301,3 +302,28 @@ def test_deep_json_is_refused() -> None:
 def test_an_unknown_request_is_answered_with_3() -> None:
     reply = Server().ask(10)
     assert (reply.code, reply.remark) == (3, " request type 10 not supported")
+
+
+def test_no_route_is_told_that_no_client_could_hold() -> None:
+    server = Server()
+    server.register()
+    body = b'{"queueDatas":[{"brokerName":"a","readQueueNums":2147483647,"writeQueueNums":1}]}'
+    reply = server.ask(217, body, topic="N")
+    assert reply.code == ResponseCode.SYSTEM_ERROR
+    assert "2147483647 queues, where a topic may have" in (reply.remark or "")
+    assert server.ask(105, topic="N").code == 17
+
+
+def test_the_topics_of_a_broker_and_the_queues_of_a_topic_are_settings() -> None:
+    server = Server(broker_topics_max=1)
+    reply = server.register()
+    assert (reply.code, reply.remark) == (
+        1,
+        "registration: 2 topics, where at most 1 are taken of one broker",
+    )
+    assert server.ask(318, b"brokerTopicsMax=1000\ntopicQueuesMax=15").code == 0
+    assert server.register().code == 0
+    assert server.ask(105, topic="T").code == 17, "it has 16 queues"
+    assert server.ask(318, b"topicQueuesMax=16").code == 0
+    assert server.register().code == 0
+    assert server.ask(105, topic="T").code == 0

@@ -260,3 +260,28 @@ def test_the_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         table.register(registration(config=topics("V", "W"), counter=2), 0.0)
     table.register(registration(config=topics("T", "U", "V"), counter=2), 0.0)
     assert table.topics() == ["T", "U", "V"]
+
+
+@pytest.mark.parametrize("count", [2**31 - 1, 65_537, -1])
+def test_a_topic_of_impossible_size_is_left_out_and_the_others_are_taken(count: int) -> None:
+    huge = TopicConfig(topic_name="huge", read_queue_nums=count, write_queue_nums=1)
+    table = RouteTable()
+    done = table.register(registration(config=topics("T", "U") | {"huge": huge}), 0.0)
+    assert done.left_out == ["huge"]
+    assert table.topics() == ["T", "U"]
+    with pytest.raises(Refused, match=f"topic huge not taken: .*65536, not {count}"):
+        table.register(registration(config={"huge": huge}, counter=2), 0.0)
+    huge.read_queue_nums = 65_536
+    table.register(registration(config={"huge": huge}, counter=3), 0.0)
+    assert "huge" in table.topics()
+
+
+def test_a_topic_put_by_hand_has_as_many_queues_as_one_that_is_registered() -> None:
+    table = table_with(registration())
+    with pytest.raises(Refused, match="more than 8 queues on broker a"):
+        table.put_topic(
+            "new",
+            [QueueData(broker_name="a", read_queue_nums=1, write_queue_nums=9)],
+            queues_max=8,
+        )
+    assert table.route("new") is None

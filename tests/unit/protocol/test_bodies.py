@@ -64,6 +64,22 @@ REGISTERED = RegisteredBody(
 )
 
 
+def _route_of(*counts: int, order: str | None = None) -> TopicRoute:
+    """A topic with so many queues on each broker."""
+    names = [f"b{number}" for number in range(len(counts))]
+    return TopicRoute(
+        queue_datas=[
+            QueueData(broker_name=name, read_queue_nums=count, write_queue_nums=count)
+            for name, count in zip(names, counts, strict=True)
+        ],
+        broker_datas=[
+            BrokerData(cluster="c", broker_name=name, broker_addrs={0: f"{name}:1"})
+            for name in names
+        ],
+        order_topic_conf=order,
+    )
+
+
 def test_heartbeat_of_java_s_shape() -> None:
     heartbeat = HeartbeatData(
         client_id="127.0.0.1@1",
@@ -128,6 +144,27 @@ def test_a_route_with_impossible_numbers_is_refused(nums: str) -> None:
     body = encode_route(ROUTE, standard=True).replace(b'"perm":6', f'"perm":{nums}'.encode())
     with pytest.raises(RemoteProtocolError, match="topic route"):
         decode_route(body)
+
+
+@pytest.mark.parametrize(
+    ("route", "fault"),
+    [
+        (_route_of(2**31 - 1), "2147483647 queues, where a topic may have 0 to 262144"),
+        (_route_of(200_000, 62_145), "262145 queues"),
+        (_route_of(-1), "-1 queues on broker 'b0'"),
+        (_route_of(1, order="b0:4;b1:2147483647"), "2147483651 queues"),
+        (_route_of(1, order="b0:" + "9" * 5000), "queues"),
+    ],
+)
+def test_a_route_that_cannot_be_true_is_refused(route: TopicRoute, fault: str) -> None:
+    with pytest.raises(RemoteProtocolError, match=f"cannot be true: .*{fault}"):
+        decode_route(encode_route(route, standard=True))
+
+
+def test_a_route_of_a_large_cluster_is_taken() -> None:
+    route = _route_of(*[26] * 10_000, order="b0:8;b1:x;b2")
+    assert decode_route(encode_route(route, standard=True)) == route
+    assert route.order_counts() == [("b0", 8)]
 
 
 @pytest.mark.parametrize("compressed", [True, False])

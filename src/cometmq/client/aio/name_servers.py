@@ -7,7 +7,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from cometmq.base.errors import RemotingError, UsageError
+from cometmq.base.errors import RemoteProtocolError, RemotingError, UsageError
 from cometmq.client.aio.address_service import fetch_name_servers
 from cometmq.client.config import ClientConfig
 from cometmq.client.core.name_server_choice import (
@@ -107,11 +107,17 @@ class NameServers:
         Raises:
             NoRoute: the name server does not know the topic.
             NoNameServer: none answered.
+            RemoteProtocolError: what it answered cannot be a route.
         """
         request = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
         reply, address = await self.ask(request)
         if reply.code == ResponseCode.SUCCESS:
-            return decode_route(bytes(reply.body))
+            try:
+                return decode_route(bytes(reply.body))
+            except RemoteProtocolError as error:
+                raise RemoteProtocolError(
+                    f"name server {address} told of topic {topic!r}: {error}"
+                ) from None
         if reply.code == ResponseCode.TOPIC_NOT_EXIST:
             raise NoRoute(f"name server {address} does not know topic {topic!r}")
         raise error_for(reply, address)

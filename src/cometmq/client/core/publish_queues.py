@@ -19,10 +19,8 @@ def publish_queues(
     if route.order_topic_conf:
         return [
             MessageQueue(broker_name=name, queue_id=queue_id, topic=topic)
-            for part in route.order_topic_conf.split(";")
-            for name, _, count in [part.partition(":")]
-            if count.isdecimal()
-            for queue_id in range(int(count))
+            for name, count in route.order_counts()
+            for queue_id in range(count)
         ]
     masters = {data.broker_name for data in route.broker_datas if MASTER_ID in data.broker_addrs}
     return [

@@ -11,7 +11,7 @@ from cometmq.protocol import fastjson
 from cometmq.protocol.json_body import JsonBody
 
 QUEUES_MAX: Final = 65_536
-"""Of one request: as many as a topic has at most, unless an operator allows more."""
+"""Of one request. A client asks for its own share of a topic on one broker."""
 
 _LIMITS: Final = fastjson.Limits(16 * 1024 * 1024, 5 * QUEUES_MAX)
 

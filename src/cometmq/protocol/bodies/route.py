@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 
+from cometmq.base.errors import RemoteProtocolError
 from cometmq.model.ids import Int64
-from cometmq.model.route import BrokerData, TopicRoute
+from cometmq.model.route import QUEUES_MAX, BrokerData, TopicRoute
 from cometmq.protocol import fastjson
 from cometmq.protocol.json_body import JsonBody
+
+_ROUTE_LIMITS: Final = fastjson.Limits(4 * 1024 * 1024, 150_000)
+"""Of a topic on ten thousand brokers."""
 
 
 class ClusterInfo(JsonBody):
@@ -39,5 +43,10 @@ def encode_route(route: TopicRoute, *, standard: bool) -> bytes:
 
 
 def decode_route(body: bytes | memoryview) -> TopicRoute:
-    """Either form. Raises RemoteProtocolError."""
-    return fastjson.decode(body, TopicRoute, what="topic route")
+    """Either form. Raises RemoteProtocolError, also for a route that cannot be true."""
+    route = fastjson.decode(body, TopicRoute, what="topic route", limits=_ROUTE_LIMITS)
+    if fault := route.fault():
+        raise RemoteProtocolError(
+            f"a route that cannot be true: {fault}, where a topic may have 0 to {QUEUES_MAX} in all"
+        )
+    return route

@@ -197,3 +197,21 @@ def test_reading_can_be_forbidden_and_allowed_again(rig: Any) -> None:
     assert not rig.groups.is_readable("g", "t")
     assert rig.json(353, {**ext, "readable": "true"})["readable"] is True
     assert rig.json(201)["forbiddenTable"] == {}
+
+
+def test_how_many_queues_a_topic_may_have_is_a_setting(rig: Any) -> None:
+    large = {**TOPIC, "readQueueNums": "65537"}
+    assert "between 0 and 65536, not 65537 (topicQueuesMax)" in rig.ask(17, large).remark
+    rig.live.update({"topicQueuesMax": "65537"})
+    assert rig.ask(17, large).code == 0
+
+
+@pytest.mark.parametrize("count", [-1, 65_537, 2**31 - 1])
+def test_a_group_has_as_many_retry_queues_as_a_topic_may_have(rig: Any, count: int) -> None:
+    body = f'{{"groupName":"g","retryQueueNums":{count}}}'.encode()
+    reply = rig.ask(200, body=body)
+    assert reply.code != 0
+    assert (
+        f"retryQueueNums must be between 0 and 65536 (topicQueuesMax), not {count}" in reply.remark
+    )
+    assert rig.groups.get("g") is None

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cometmq.base.errors import UsageError
+from cometmq.base.errors import RemoteProtocolError, UsageError
 from cometmq.client.aio.name_servers import NameServers
 from cometmq.client.config import ClientConfig
 from cometmq.client.errors import NoNameServer, NoRoute
@@ -84,5 +84,21 @@ def test_a_list_that_has_not_come_yet_is_no_reason_to_crash(remoting: Any) -> No
         assert servers.addresses == []
         with pytest.raises(NoNameServer, match=r"127\.0\.0\.1:1 named none"):
             await servers.ask(Command(RequestCode.GET_ROUTEINFO_BY_TOPIC))
+
+    asyncio.run(main())
+
+
+def test_a_route_that_cannot_be_true_is_refused_with_its_reason(
+    remoting: Any, names: Any, make_route: Any
+) -> None:
+    remoting.servers["a:1"] = names
+    names.routes["T"] = route = make_route({"b": {0: "b:10"}})
+    route.queue_datas[0].read_queue_nums = 2**31 - 1
+
+    async def main() -> None:
+        with pytest.raises(
+            RemoteProtocolError, match=r"name server a:1 told of topic 'T'.* 2147483647 queues"
+        ):
+            await _servers(remoting).route("T")
 
     asyncio.run(main())

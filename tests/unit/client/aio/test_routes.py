@@ -234,3 +234,19 @@ def test_who_waits_for_a_route_when_the_client_closes_is_told_so(setting: Settin
             await waiting
 
     asyncio.run(main())
+
+
+def test_a_known_route_serves_on_when_the_new_one_cannot_be_true(
+    setting: Setting, make_route: Any
+) -> None:
+    setting.names.routes["T"] = make_route({"b": {0: "b:1"}})
+
+    async def main() -> None:
+        first = await setting.routes.route("T")
+        impossible = make_route({"b": {0: "b:1"}})
+        impossible.queue_datas[0].write_queue_nums = 2**31 - 1
+        setting.names.routes["T"] = impossible
+        assert await setting.routes.route("T", fresh=True) is first
+        assert setting.asked() == 2
+
+    asyncio.run(main())

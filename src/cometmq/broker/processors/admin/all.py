@@ -76,7 +76,7 @@ def register_admin(
         files=files,
     )
     TopicAdmin(
-        identity=identity,
+        live=live,
         topics=topics,
         offsets=offsets,
         store=store,

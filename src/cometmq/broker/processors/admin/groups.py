@@ -130,12 +130,14 @@ class GroupAdmin:
     def _store_all(self, connection: Connection, configs: list[SubscriptionGroupConfig]) -> None:
         """All of them or, when one has an illegal name, none."""
         refuse_on_slave(self._live.current.identity)
+        queues_max = self._live.current.topics.queues_max
         for config in configs:
             _check_name(config.group_name)
-            if config.retry_queue_nums < 0:
+            if not 0 <= config.retry_queue_nums <= queues_max:
                 raise Refused(
                     ResponseCode.INVALID_PARAMETER,
-                    f"retryQueueNums must not be negative, got {config.retry_queue_nums}",
+                    f"retryQueueNums must be between 0 and {queues_max} (topicQueuesMax),"
+                    f" not {config.retry_queue_nums}",
                 )
         changed = [config for config in configs if config != self._groups.get(config.group_name)]
         if changed:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from cometmq.broker.config_slices import IdentityConfig
+from cometmq.broker.live_config import LiveConfig
 from cometmq.broker.pop.names import retry_topic_v1, retry_topic_v2
 from cometmq.broker.processors.admin.attributes import changed_attributes, parse_changes
 from cometmq.broker.processors.admin.common import (
@@ -45,7 +45,6 @@ from cometmq.store.meta.topics import TopicTable
 
 log = logging.getLogger("cometmq.broker")
 
-QUEUES_MAX: Final = 65536
 PERM_MAX: Final = 15
 FILTER_TYPES: Final = ("SINGLE_TAG", "MULTI_TAG")
 
@@ -58,7 +57,7 @@ class TopicAdmin:
     def __init__(
         self,
         *,
-        identity: IdentityConfig,
+        live: LiveConfig,
         topics: TopicTable,
         offsets: OffsetTable,
         store: MessageStore,
@@ -66,7 +65,8 @@ class TopicAdmin:
         announce: Announce,
         saved: Saved,
     ) -> None:
-        self._identity = identity
+        self._live = live
+        self._identity = live.current.identity
         self._topics = topics
         self._offsets = offsets
         self._store = store
@@ -176,12 +176,8 @@ class TopicAdmin:
 
     def _check(self, config: TopicConfig) -> None:
         self._check_name(config.topic_name)
-        for name, count in (
-            ("readQueueNums", config.read_queue_nums),
-            ("writeQueueNums", config.write_queue_nums),
-        ):
-            if not 0 <= count <= QUEUES_MAX:
-                raise _refused(f"{name} must be between 0 and {QUEUES_MAX}, not {count}")
+        if fault := config.queues_fault(self._live.current.topics.queues_max):
+            raise _refused(f"{fault} (topicQueuesMax)")
         if not 0 <= config.perm <= PERM_MAX:
             raise _refused(f"perm must be between 0 and {PERM_MAX}, not {config.perm}")
         if config.topic_filter_type not in FILTER_TYPES:
