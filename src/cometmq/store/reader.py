@@ -21,7 +21,7 @@ from cometmq.store.extended_queue import ADDRESS_BYTE, CODE_AT, CODE_MIN, Unit, 
 from cometmq.store.extended_queues import ExtendedConsumeQueues, TagFilter, UnitFilter
 from cometmq.store.get import GetResult, GetStatus, QueryResult
 from cometmq.store.index_files import IndexFiles
-from cometmq.store.queue_check import ends_right, leads_to
+from cometmq.store.queue_check import all_lead_to, ends_right, leads_to
 from cometmq.store.queue_repair import Outcome, QueueRepair
 from cometmq.store.read_ahead import Asked, ReadAhead
 
@@ -170,9 +170,7 @@ class Reader:
             # What does not end within the whole, or is another's, is for the careful way.
             if sum(map(len, parts)) != total:
                 return None
-            if offset < queue.trusted_from and not all(
-                leads_to(queue, number, part) for number, part in enumerate(parts, offset)
-            ):
+            if offset < queue.trusted_from and not all_lead_to(queue, offset, parts, sizes):
                 return None
         return GetResult(
             GetStatus.FOUND,
