@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from cometmq.base.errors import RemoteProtocolError
 from cometmq.model.batch import BatchElement, decode_batch, encode_batch
+from cometmq.model.compression import compress, decompress
+from cometmq.model.flags import COMPRESSION_LZ4, COMPRESSION_ZLIB, COMPRESSION_ZSTD, SysFlag
 from cometmq.model.java_hash import (
     java_hash,
     power_of_31,
@@ -16,6 +18,7 @@ from cometmq.model.java_hash import (
     utf16_length,
 )
 from cometmq.model.properties import parse_properties, property_of, render_properties
+from cometmq.model.received_message import decode_messages
 from cometmq.model.record import BadRecord, decode_record, decode_records, encode_record
 
 INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
@@ -173,3 +176,47 @@ def test_any_batch_gives_elements_or_a_protocol_error(raw: bytes) -> None:
     except RemoteProtocolError:
         return
     assert sum(22 + len(e.body) + len(e.properties) for e in elements) == len(raw)
+
+
+@given(
+    st.binary(max_size=300),
+    st.sampled_from([0, COMPRESSION_ZLIB, COMPRESSION_LZ4, COMPRESSION_ZSTD, 7 << 8]),
+    st.booleans(),
+    st.data(),
+)
+def test_a_body_is_unpacked_or_refused_and_the_message_comes_either_way(
+    body: bytes, kind: int, is_packed: bool, data: st.DataObject
+) -> None:
+    """Bytes of strangers in the hands of three libraries: nothing else is raised, and the limit holds."""
+    sys_flag = int(SysFlag.COMPRESSED) | kind
+    stored = body
+    if is_packed and kind != 7 << 8:
+        packed = bytearray(compress(body, kind or COMPRESSION_ZLIB)[0])
+        for _ in range(data.draw(st.integers(0, 2))):
+            packed[data.draw(st.integers(0, len(packed) - 1))] = data.draw(st.integers(0, 255))
+        stored = bytes(packed[: data.draw(st.integers(0, len(packed)))])
+    try:
+        plain = decompress(stored, sys_flag, 200)
+        assert len(plain) <= 200
+    except RemoteProtocolError:
+        pass
+    record = encode_record(
+        topic=b"t",
+        queue_id=0,
+        queue_offset=1,
+        physical_offset=2,
+        flag=0,
+        sys_flag=sys_flag,
+        born_timestamp=3,
+        born_host=bytes(8),
+        store_timestamp=4,
+        store_host=bytes(8),
+        reconsume_times=0,
+        prepared_transaction_offset=0,
+        body=stored,
+        properties=b"",
+    )
+    first, second = decode_messages(record + record, "b")
+    assert (first.body, first.body_error) == (second.body, second.body_error)
+    if first.body_error is not None:
+        assert first.body == stored

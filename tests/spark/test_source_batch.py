@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import io
 import json
@@ -13,7 +14,10 @@ import pytest
 
 from cometmq.client import Message
 from cometmq.client.sync import Producer, PullConsumer
+from cometmq.protocol.command import Command
+from cometmq.remoting.client import RemotingClient
 from cometmq.spark import register
+from cometmq.spark.bodies import JsonBody, decode
 from cometmq.spark.schema import COLUMNS
 from cometmq.testing.cluster import Cluster
 from cometmq.testing.cluster_view import ClusterView
@@ -104,6 +108,37 @@ def test_filters_are_evaluated_at_the_broker(spark: Any, servers: ClusterView, o
         56,
         58,
     ]
+
+
+def test_a_body_that_does_not_unpack_stops_no_query(
+    spark: Any, servers: ClusterView, producer: Producer
+) -> None:
+    topic = servers.create_topic("poisoned", queues=1)
+    producer.send(Message(topic=topic, body=b'{"number": 1}'))
+    ext = {"a": "g", "b": topic, "c": "TBW102", "d": "1", "e": "0", "f": "1", "g": "0", "h": "0"}
+    asyncio.run(_ask(servers.broker_address, Command(310, ext | {"j": "0"}, b"not packed")))
+    producer.send(Message(topic=topic, body=b'{"number": 2}'))
+    rows = read(spark, servers, topic).orderBy("queueOffset").collect()
+    assert [bytes(row.body) for row in rows] == [
+        b'{"number": 1}',
+        b"not packed",
+        b'{"number": 2}',
+    ]
+    reasons = [row.properties.get("__BODY_ERROR", "") for row in rows]
+    assert [reason.partition(":")[0] for reason in reasons] == ["", "compressed body is broken", ""]
+    split = decode(read(spark, servers, topic), JsonBody("number INT NOT NULL"))
+    assert split.good.count() == 2
+    assert split.failed is not None
+    assert [bytes(row.body) for row in split.failed.collect()] == [b"not packed"]
+
+
+async def _ask(address: str, command: Command) -> None:
+    remoting = RemotingClient()
+    try:
+        reply = await remoting.call(address, command, 10.0)
+        assert reply.code == 0, reply.remark
+    finally:
+        await remoting.close()
 
 
 def test_columns_can_be_left_out(spark: Any, servers: ClusterView, orders: str) -> None:

@@ -82,7 +82,8 @@ def consume(
 
     A body that holds line ends itself makes several lines; --json and --base64 keep it together. A JSON line has the
     fields that `cometmq produce --json` reads, and topic, broker, queue, offset, message_id, stored_ms. A body that is
-    no UTF-8 is in body_base64.
+    no UTF-8 is in body_base64. One that cannot be unpacked is written as it is stored; standard error says so, and in
+    a JSON line body_error.
 
     \b
     Exit code: 0 done, also when the reader of the output went away or Ctrl-C ended --follow; 1 it could not be read;
@@ -139,6 +140,11 @@ def _write(
         messages = consumer.poll(POLL_SECONDS)
         wanted = messages if count is None else messages[: count - progress.count]
         for message in wanted:
+            if message.body_error is not None:
+                click.echo(
+                    f"cometmq consume: body of {message.message_id} is written as it is stored: {message.body_error}",
+                    err=True,
+                )
             output.write(line_of(message, is_json=is_json, is_base64=is_base64) + b"\n")
         if wanted:
             output.flush()

@@ -15,7 +15,10 @@ from cometmq.model.received_message import ReceivedMessage
 
 
 class JsonLine(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """One message as a JSON object. What consume writes, produce reads; the last block is ignored there."""
+    """One message as a JSON object. What consume writes, produce reads; the last block is ignored there.
+
+    ``body_error`` is not: such a body is not what the producer meant, and sending it would hide that.
+    """
 
     body: str | None = None
     body_base64: str | None = None
@@ -24,6 +27,7 @@ class JsonLine(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, k
     properties: dict[str, str] = {}
     delay_level: int | None = None
     sharding_key: str | None = None
+    body_error: str | None = None
 
     topic: str | None = None
     broker: str | None = None
@@ -55,6 +59,10 @@ def message_of(line: bytes, given: Given, *, is_json: bool, is_base64: bool) -> 
         raise UsageError(
             f'expected a JSON object like {{"body": "text", "tags": "paid"}}: {error}'
         ) from None
+    if fields.body_error is not None:
+        raise UsageError(
+            f"expected a line without body_error: its body is still packed ({fields.body_error}); leave the line out"
+        )
     if (fields.body is None) == (fields.body_base64 is None):
         raise UsageError("expected one of the fields body and body_base64")
     if fields.body_base64 is not None:
@@ -98,6 +106,7 @@ def line_of(message: ReceivedMessage, *, is_json: bool, is_base64: bool) -> byte
                 if name not in RESERVED and name != SHARDING_KEY
             },
             sharding_key=message.properties.get(SHARDING_KEY),
+            body_error=message.body_error,
             topic=message.topic,
             broker=message.broker_name,
             queue=message.queue_id,

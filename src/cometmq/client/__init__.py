@@ -22,6 +22,7 @@ from cometmq.client.errors import (
     NoRoute,
     ReplyImpossible,
     RequestTimedOut,
+    UnreadableBody,
     client_code,
 )
 from cometmq.client.lite_pull_config import LitePullConfig
@@ -67,6 +68,7 @@ __all__ = [
     "TlsConfig",
     "TooManyInFlight",
     "TraceConfig",
+    "UnreadableBody",
     "UsageError",
     "client_code",
 ]

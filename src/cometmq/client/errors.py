@@ -8,6 +8,7 @@
       RequestTimedOut            10006  a request was sent, its reply did not come
       ReplyImpossible            10007  a message that is no request cannot be replied to
       MessageNotFound            208    no broker has a message with the id
+    UnreadableBody             the body of a message cannot be unpacked
     GroupInUse (UsageError)    the group is registered with the same client id
     ClientClosed (UsageError)  used before its start or after its end
 
@@ -80,6 +81,10 @@ class MessageNotFound(ClientError):
 
     code = 208
     advice = "check the id and the topic; or it is older than brokers keep messages"
+
+
+class UnreadableBody(CometError):
+    """The body of a message cannot be unpacked, so that its listener was not called."""
 
 
 class GroupInUse(UsageError):

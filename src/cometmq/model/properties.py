@@ -43,6 +43,9 @@ POP_HANDLE: Final = "POP_CK"
 SINK: Final = "__SINK"
 """Ours: which sink, partition and batch a message comes from; see ``model.sink``."""
 
+BODY_ERROR: Final = "__BODY_ERROR"
+"""Ours, in rows of Spark only: why the body is not unpacked."""
+
 RESERVED: Final = frozenset(
     [
         "KEYS",
@@ -100,6 +103,7 @@ RESERVED: Final = frozenset(
         "INNER_MULTI_DISPATCH",
         "INNER_MULTI_QUEUE_OFFSET",
         "__SINK",
+        "__BODY_ERROR",
     ]
 )
 """Names the system uses; a user property must not carry one of them."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from cometmq.base.errors import RemoteProtocolError
 from cometmq.model.address import host_text
 from cometmq.model.compression import decompress
 from cometmq.model.message_id import offset_id_text
@@ -28,6 +29,9 @@ _NO_HOST: Final = bytes(8)
 class ReceivedMessage:
     """What a consumer gets. ``body`` is plain, whatever compression it travelled in.
 
+    Unless ``body_error`` says why it could not be unpacked: it is damaged, or above 64 MiB when unpacked. ``body`` is
+    then what is stored. Listeners of push consumers are not called with such a message: it counts as failed.
+
     ``properties`` is a dict of the message's own; tags, keys and message id are read from it, so a change there shows.
     Only ``topic`` and ``body`` are needed to make one by hand, for example to try out a listener.
     """
@@ -40,6 +44,7 @@ class ReceivedMessage:
         "_store_host",
         "body",
         "body_crc",
+        "body_error",
         "born_timestamp",
         "broker_name",
         "flag",
@@ -72,6 +77,7 @@ class ReceivedMessage:
         store_host: bytes = _NO_HOST,
         reconsume_times: int = 0,
         prepared_transaction_offset: int = 0,
+        body_error: str | None = None,
     ) -> None:
         """The hosts are as a record stores them: see ``model.address.pack_host``."""
         self.topic = topic
@@ -88,6 +94,7 @@ class ReceivedMessage:
         self.reconsume_times = reconsume_times
         self.prepared_transaction_offset = prepared_transaction_offset
         self.body_crc = 0
+        self.body_error = body_error
         self._born_host = born_host
         self._store_host = store_host
         self._properties_text = ""
@@ -132,7 +139,6 @@ class ReceivedMessage:
 
     @classmethod
     def from_record(cls, record: Record, broker_name: str) -> ReceivedMessage:
-        """Raises RemoteProtocolError when a compressed body cannot be unpacked."""
         parts: Parts = (
             record.topic,
             record.queue_id,
@@ -166,7 +172,8 @@ class ReceivedMessage:
         return (
             f"<ReceivedMessage {self.topic!r} {self.broker_name}/{self.queue_id}"
             f"@{self.queue_offset} id={self.message_id} {len(self.body)} bytes"
-            f"{f' tags={self.tags!r}' if self.tags else ''}>"
+            f"{f' tags={self.tags!r}' if self.tags else ''}"
+            f"{f' body_error={self.body_error!r}' if self.body_error else ''}>"
         )
 
     def _compared(self) -> tuple[object, ...]:
@@ -200,7 +207,6 @@ def decode_messages(
 
     Raises:
         BadRecord: the bytes are not whole records.
-        RemoteProtocolError: a compressed body cannot be unpacked.
     """
     messages: list[ReceivedMessage] = []
     position = 0
@@ -235,7 +241,14 @@ def _from_parts(parts: Parts, broker_name: str, added: Mapping[str, str] | None)
         _,
     ) = parts
     message.sys_flag = sys_flag
-    message.body = decompress(body, sys_flag) if sys_flag & _COMPRESSED else body
+    message.body = body
+    message.body_error = None
+    if sys_flag & _COMPRESSED:
+        try:
+            message.body = decompress(body, sys_flag)
+        except RemoteProtocolError as error:
+            # One of these must not keep its consumers from those behind it.
+            message.body_error = str(error)
     message.broker_name = broker_name
     message._properties = None
     message._added = added

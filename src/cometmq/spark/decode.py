@@ -3,6 +3,9 @@
 ``frames`` finds the parts of all records at once, bodies and texts are copied by one ``take`` each, and
 ``property_columns`` cuts the properties. Only compressed bodies and inner batches cost a step each, and each distinct
 host is put into words once.
+
+A body that cannot be unpacked is a row like the others, with what is stored as its body and the reason among its
+properties: whoever can send a message could stop every query otherwise.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from cometmq.model.address import host_text
 from cometmq.model.batch import decode_batch
 from cometmq.model.compression import decompress
 from cometmq.model.flags import SysFlag
-from cometmq.model.properties import KEYS, TAGS, UNIQ_KEY
+from cometmq.model.properties import BODY_ERROR, KEYS, TAGS, UNIQ_KEY
 from cometmq.model.record import BORN_HOST_AT, decode_record, encode_record
 from cometmq.model.subscription import build_subscription
 from cometmq.spark.frames import (
@@ -73,7 +76,7 @@ def decode(
         check_crc: compare each body with its checksum, which costs a step per record.
 
     Raises:
-        UndecodableRecord: bytes that are no record, a body that does not unpack or does not match its checksum.
+        UndecodableRecord: bytes that are no record, or a body that does not match its checksum.
     """
     lengths = walk(data) if sizes is None else np.asarray(sizes, dtype=np.int64)
     starts = np.cumsum(lengths) - lengths
@@ -118,16 +121,24 @@ def decode_at(
     if check_crc:
         _check_crc(data, frames)
     is_inner = frames.head["sys_flag"] & _INNER == _INNER
+    errors: dict[int, str] = {}
     if is_inner.any():
-        data, frames = _unwrapped(data, frames, is_inner)
+        data, frames = _unwrapped(data, frames, is_inner, errors)
     frames = _within(frames, first_offset, last_offset)
-    return _Columns(data, frames, broker_name).batch(columns, _tags(tag))
+    return _Columns(data, frames, broker_name, errors).batch(columns, _tags(tag))
 
 
 class _Columns:
-    """The columns of some records, each made when it is asked for."""
+    """The columns of some records, each made when it is asked for.
 
-    def __init__(self, data: Data, frames: Frames, broker_name: str) -> None:
+    Args:
+        errors: why bodies are not unpacked, by the origin of their record.
+    """
+
+    def __init__(
+        self, data: Data, frames: Frames, broker_name: str, errors: dict[int, str]
+    ) -> None:
+        self._errors = errors
         self._data = data
         self._buffer = pa.py_buffer(data)
         self._plain = np.frombuffer(data, dtype=np.uint8)
@@ -142,7 +153,7 @@ class _Columns:
             "keys": lambda: self._properties.value(KEYS),
             "tags": lambda: self._properties.value(TAGS),
             "body": self._body,
-            "properties": lambda: self._properties.map(),
+            "properties": self._property_map,
             "bornTimestamp": lambda: _timestamps(self._frames.head["born_timestamp"]),
             "storeTimestamp": lambda: _timestamps(self._frames.store_timestamps),
             "bornHost": lambda: self._host_texts(
@@ -170,6 +181,7 @@ class _Columns:
             if not pc.all(is_wanted, min_count=0).as_py():
                 self._frames = self._frames.where(is_wanted.to_numpy(zero_copy_only=False))
                 self._properties = self._parsed_properties()
+        # The body before the properties, which tell of bodies that are not unpacked.
         arrays = [self._makers[name]() for name in columns]
         # They hold this object and it holds megabytes: nothing to leave to the garbage collector.
         self._makers.clear()
@@ -219,7 +231,26 @@ class _Columns:
         frames = self._frames
         at = int(frames.body_at[row])
         body = bytes(self._data[at : at + int(frames.tail["body_bytes"][row])])
-        return _decompressed(body, int(frames.head["sys_flag"][row]), int(frames.origins[row]))
+        try:
+            return decompress(body, int(frames.head["sys_flag"][row]))
+        except RemoteProtocolError as error:
+            self._errors.setdefault(int(frames.origins[row]), str(error))
+            return body
+
+    def _property_map(self) -> pa.Array:
+        pairs = self._properties.map()
+        if not self._errors:
+            return pairs
+        parts, done = [], 0
+        for row in np.flatnonzero(np.isin(self._frames.origins, list(self._errors))).tolist():
+            reason = self._errors[int(self._frames.origins[row])]
+            own = [pair for pair in pairs[row].as_py() if pair[0] != BODY_ERROR]
+            parts += [
+                pairs.slice(done, row - done),
+                pa.array([[*own, (BODY_ERROR, reason)]], pairs.type),
+            ]
+            done = row + 1
+        return pa.concat_arrays([*parts, pairs.slice(done)])
 
     def _host_texts(self, starts: Ints, lengths: Ints) -> pa.Array:
         only = common(self._plain, starts, lengths)
@@ -292,13 +323,6 @@ def _timestamps(milliseconds: Ints) -> pa.Array:
     return pa.array(bounded * 1000).view(pa.timestamp("us", tz="UTC"))
 
 
-def _decompressed(body: bytes, sys_flag: int, position: int) -> bytes:
-    try:
-        return decompress(body, sys_flag)
-    except RemoteProtocolError as error:
-        raise UndecodableRecord(position, str(error)) from error
-
-
 def _check_places(frames: Frames, physical_offsets: Ints) -> None:
     is_right = frames.head["physical_offset"] == physical_offsets
     if not is_right.all():
@@ -322,8 +346,13 @@ def _check_crc(data: Data, frames: Frames) -> None:
             raise UndecodableRecord(position, f"body does not match its checksum {crc}")
 
 
-def _unwrapped(data: Data, frames: Frames, is_inner: Ints) -> tuple[Data, Frames]:
-    """The same records with every inner batch replaced by a record per message in it, its offset counted on."""
+def _unwrapped(
+    data: Data, frames: Frames, is_inner: Ints, errors: dict[int, str]
+) -> tuple[Data, Frames]:
+    """The same records with every inner batch replaced by a record per message in it, its offset counted on.
+
+    One that is none is left as it is, with the reason in ``errors``.
+    """
     view = memoryview(data)
     parts: list[bytes | memoryview] = []
     origins: list[int] = []
@@ -331,7 +360,11 @@ def _unwrapped(data: Data, frames: Frames, is_inner: Ints) -> tuple[Data, Frames
         frames.starts.tolist(), frames.sizes.tolist(), is_inner.tolist(), strict=True
     ):
         stored = view[start : start + size]
-        parts += _messages_of(stored, start) if inner else [stored]
+        try:
+            parts += _messages_of(stored) if inner else [stored]
+        except RemoteProtocolError as error:
+            errors[start] = f"inner batch: {error}"
+            parts.append(stored)
         origins += [start] * (len(parts) - len(origins))
     sizes = np.array([len(part) for part in parts], dtype=np.int64)
     joined = b"".join(parts)
@@ -340,13 +373,10 @@ def _unwrapped(data: Data, frames: Frames, is_inner: Ints) -> tuple[Data, Frames
     return joined, unwrapped
 
 
-def _messages_of(stored: memoryview, position: int) -> list[bytes]:
+def _messages_of(stored: memoryview) -> list[bytes]:
+    """Raises RemoteProtocolError when it holds no messages."""
     record = decode_record(stored, check_crc=False)
-    body = _decompressed(record.body, record.sys_flag, position)
-    try:
-        elements = decode_batch(body)
-    except RemoteProtocolError as error:
-        raise UndecodableRecord(position, f"inner batch: {error}") from error
+    elements = decode_batch(decompress(record.body, record.sys_flag))
     return [
         encode_record(
             topic=record.topic.encode(),

@@ -37,6 +37,16 @@ def test_a_plain_line_is_the_body_and_options_are_the_rest() -> None:
     )
 
 
+def test_a_body_that_could_not_be_unpacked_is_told_and_not_sent_again() -> None:
+    message = received(b"packed")
+    message.body_error = "cut off"
+    assert line_of(message, is_json=False, is_base64=False) == b"packed"
+    line = line_of(message, is_json=True, is_base64=False)
+    assert json.loads(line)["body_error"] == "cut off"
+    with pytest.raises(UsageError, match=r"still packed \(cut off\)"):
+        message_of(line, GIVEN, is_json=True, is_base64=False)
+
+
 def test_base64_lines_are_unpacked() -> None:
     assert message_of(b"AP8=", GIVEN, is_json=False, is_base64=True).body == b"\x00\xff"
     line = b'{"body": "AP8="}'

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from cometmq.base.errors import RemoteProtocolError
 from cometmq.model.address import pack_host
 from cometmq.model.compression import compress
 from cometmq.model.received_message import ReceivedMessage, decode_messages
@@ -74,9 +73,25 @@ def test_records_come_in_order_and_added_properties_win() -> None:
 def test_a_compressed_body_comes_unpacked() -> None:
     packed, bits = compress(b"long " * 1000)
     (message,) = decode_messages(raw(packed, sys_flag=bits), "b")
-    assert message.body == b"long " * 1000
-    with pytest.raises(RemoteProtocolError, match="broken"):
-        decode_messages(raw(b"not packed", sys_flag=bits), "b")
+    assert (message.body, message.body_error) == (b"long " * 1000, None)
+
+
+def test_a_body_that_does_not_unpack_comes_as_it_is_stored_and_the_others_come_too() -> None:
+    packed, bits = compress(b"long " * 1000)
+    pulled = raw(packed, sys_flag=bits) + raw(b"not packed", sys_flag=bits) + raw(b"plain")
+    good, bad, last = decode_messages(pulled, "b")
+    assert [message.body for message in (good, bad, last)] == [
+        b"long " * 1000,
+        b"not packed",
+        b"plain",
+    ]
+    assert (bad.body_error or "").startswith("compressed body is broken")
+    assert "body_error='compressed body is broken" in repr(bad)
+    assert good.body_error is last.body_error is None
+    read = ReceivedMessage.from_record(decode_record(raw(b"not packed", sys_flag=bits)), "b")
+    assert (read.body, read.body_error) == (bad.body, bad.body_error)
+    made = ReceivedMessage(topic="T", body=b"x", body_error="for a test")
+    assert made.body_error == "for a test"
 
 
 def test_bytes_that_are_no_records_are_refused() -> None:

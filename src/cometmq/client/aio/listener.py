@@ -16,6 +16,7 @@ from cometmq.client.aio.held_queue import HeldQueue, Job
 from cometmq.client.aio.listener_call import ListenerCall
 from cometmq.client.aio.send_back import SendBack
 from cometmq.client.aio.workers import TaskWorkers, ThreadWorkers, Workers
+from cometmq.client.core.call_size import call_size
 from cometmq.client.core.outcome import Verdict
 from cometmq.model.properties import RETRY_TOPIC
 from cometmq.model.received_message import ReceivedMessage
@@ -82,9 +83,11 @@ class ConcurrentListener:
         if step == 1:
             jobs = [Job(held, [message]) for message in messages]
         else:
-            jobs = [
-                Job(held, list(messages[at : at + step])) for at in range(0, len(messages), step)
-            ]
+            jobs, at = [], 0
+            while at < len(messages):
+                end = at + call_size(messages, at, step)
+                jobs.append(Job(held, list(messages[at:end])))
+                at = end
         held.opened(len(jobs))
         self._workers.submit(jobs)
 

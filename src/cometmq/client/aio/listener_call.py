@@ -11,7 +11,8 @@ from typing import Any
 
 from cometmq.base.errors import CometError
 from cometmq.client.aio.consume_hooks import ConsumeContext, ConsumeHook, run_after, run_before
-from cometmq.client.core.outcome import Verdict, judge
+from cometmq.client.core.outcome import DEAD_LETTER_LEVEL, Verdict, judge
+from cometmq.client.errors import UnreadableBody
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.received_message import ReceivedMessage
 
@@ -28,7 +29,8 @@ class ListenerCancelled(CometError):
 class ListenerCall:
     """``call`` for a coroutine function, ``call_in_thread`` for a plain one; both return None when all is consumed.
 
-    Whatever the listener raises is logged and counts as a wish for a retry.
+    Whatever the listener raises is logged and counts as a wish for a retry. A message that cannot be read comes alone
+    (``core.call_size``) and counts as failed without a call of the listener.
     """
 
     def __init__(
@@ -50,6 +52,8 @@ class ListenerCall:
 
     async def call(self, queue: MessageQueue, messages: list[ReceivedMessage]) -> Verdict | None:
         context = self._begin(queue, messages) if self.hooks else None
+        if messages[0].body_error is not None:
+            return self._unreadable(queue, messages, context)
         try:
             returned = await self._listener(messages if self.is_batch else messages[0])
             verdict = None if returned is None else self._judge(returned, len(messages))
@@ -70,6 +74,8 @@ class ListenerCall:
         self, queue: MessageQueue, messages: list[ReceivedMessage]
     ) -> Verdict | None:
         context = self._begin(queue, messages) if self.hooks else None
+        if messages[0].body_error is not None:
+            return self._unreadable(queue, messages, context)
         try:
             returned = self._listener(messages if self.is_batch else messages[0])
             verdict = None if returned is None else self._judge(returned, len(messages))
@@ -81,6 +87,8 @@ class ListenerCall:
 
     async def call_plainly(self, message: ReceivedMessage) -> Any:
         """What the listener returns or raises for one message, nothing else."""
+        if message.body_error is not None:
+            raise UnreadableBody(message.body_error)
         argument = [message] if self.is_batch else message
         if self.is_async:
             return await self._listener(argument)
@@ -89,6 +97,14 @@ class ListenerCall:
     def _judge(self, returned: object, count: int) -> Verdict | None:
         verdict = judge(returned, count)
         return None if verdict.consumed_count == count else verdict
+
+    def _unreadable(
+        self, queue: MessageQueue, messages: list[ReceivedMessage], context: ConsumeContext | None
+    ) -> Verdict:
+        (message,) = messages
+        failed = self._failed(queue, messages, context, UnreadableBody(message.body_error))
+        # In order, to try again means that the queue waits; and it will be no better the next time.
+        return Verdict(0, DEAD_LETTER_LEVEL) if self._is_orderly else failed
 
     def _failed(
         self,

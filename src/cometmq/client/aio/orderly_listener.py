@@ -16,6 +16,7 @@ from cometmq.client.aio.held_queue import HeldQueue, Job
 from cometmq.client.aio.listener_call import ListenerCall
 from cometmq.client.aio.send_back import SendBack
 from cometmq.client.aio.workers import ThreadWorkers
+from cometmq.client.core.call_size import call_size
 from cometmq.client.core.outcome import DEAD_LETTER_LEVEL, Verdict
 from cometmq.model.properties import RETRY_TOPIC
 from cometmq.model.received_message import ReceivedMessage
@@ -30,11 +31,12 @@ UNLOCKED_SECONDS: Final = 0.1
 class _Stretch(Job):
     """Messages for several calls of a listener in one thread, one after the other."""
 
-    __slots__ = ("consumed", "ended")
+    __slots__ = ("called", "consumed", "ended")
 
     def __init__(self, held: HeldQueue, messages: list[ReceivedMessage]) -> None:
         super().__init__(held, messages)
-        self.consumed = 0
+        self.consumed = self.called = 0
+        """So many are consumed, and the listener was called for so many."""
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
 
@@ -151,7 +153,7 @@ class OrderlyListener:
         await job.ended
         verdict = job.returned
         assert verdict is None or isinstance(verdict, Verdict)
-        return await self._settle(held, messages, job.consumed, job.started, verdict)
+        return await self._settle(held, messages[: job.called], job.consumed, job.started, verdict)
 
     async def _stretch_of_tasks(self, held: HeldQueue) -> bool:
         process = held.orderly
@@ -160,6 +162,7 @@ class OrderlyListener:
                 return False
             started = self._monotonic()
             messages = process.take(self._batch_max)
+            messages = messages[: call_size(messages, 0, self._batch_max)]
             verdict = await self._call.call(held.queue, messages)
             count = len(messages) if verdict is None else verdict.consumed_count
             if await self._settle(held, messages, count, started, verdict):
@@ -173,7 +176,8 @@ class OrderlyListener:
         assert isinstance(job, _Stretch)
         held, messages = job.held, job.messages
         while job.consumed < len(messages) and not held.is_dropped and self._may_consume(held):
-            part = messages[job.consumed : job.consumed + self._batch_max]
+            job.called = job.consumed + call_size(messages, job.consumed, self._batch_max)
+            part = messages[job.consumed : job.called]
             verdict = self._call.call_in_thread(held.queue, part)
             job.consumed += len(part) if verdict is None else verdict.consumed_count
             if verdict is not None:
@@ -194,7 +198,7 @@ class OrderlyListener:
         started: float,
         verdict: Verdict | None,
     ) -> bool:
-        """The first ``count`` are consumed. With a verdict the next one failed: True when it is to be tried again."""
+        """The first ``count`` are consumed. With a verdict the others failed: True when one is to be tried again."""
         process = held.orderly
         held.last_consume = now = self._monotonic()
         held.consumed_count += count
@@ -204,8 +208,7 @@ class OrderlyListener:
             held.space.set()
             return False
         held.failed_count += 1
-        # Of a batch all behind the consumed ones have failed; of single messages the next one has.
-        failed_end = min(len(messages), count + self._batch_max)
+        failed_end = len(messages)
         while count < failed_end and await self._is_dead(held, messages[count], verdict):
             count += 1
         for message in messages[count:failed_end]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from cometmq.model.flags import COMPRESSION_MASK, SysFlag
 from cometmq.model.names import AUTO_CREATE_TOPIC, retry_topic
 from cometmq.model.properties import (
     DELAY,
@@ -25,6 +26,8 @@ INNER_GROUP: Final = "CLIENT_INNER_PRODUCER"
 
 FIRST_RETRY_LEVEL: Final = 3
 """Delay level of the first retry (10 s); each further one takes the next level."""
+
+_PACKED: Final = int(SysFlag.COMPRESSED) | COMPRESSION_MASK
 
 # What the reader added, and what the header says.
 _LEFT_OUT: Final = (
@@ -60,7 +63,8 @@ def retry_header(
         default_topic=AUTO_CREATE_TOPIC,
         default_topic_queue_nums=4,
         queue_id=0,
-        sys_flag=0,
+        # A body that could not be unpacked is still packed.
+        sys_flag=0 if message.body_error is None else message.sys_flag & _PACKED,
         born_timestamp=now_ms,
         flag=message.flag,
         properties=render_properties(pairs),

@@ -10,7 +10,8 @@ import pytest
 
 from cometmq.client.aio.consume_hooks import ConsumeContext
 from cometmq.client.aio.listener_call import ListenerCall
-from cometmq.client.core.outcome import Outcome, Verdict
+from cometmq.client.core.outcome import DEAD_LETTER_LEVEL, Outcome, Verdict
+from cometmq.client.errors import UnreadableBody
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.received_message import ReceivedMessage
 
@@ -76,6 +77,41 @@ def test_a_cancellation_inside_of_it_is_a_failure_and_one_of_it_is_not() -> None
             await call
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("is_orderly", "verdict"), [(False, Verdict(0)), (True, Verdict(0, DEAD_LETTER_LEVEL))]
+)
+def test_a_message_that_cannot_be_read_fails_without_a_call(
+    is_orderly: bool, verdict: Verdict, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In order, the queue would wait for it for ever."""
+    bad = [ReceivedMessage(topic="T", body=b"packed", body_error="cut off")]
+    seen: list[ConsumeContext] = []
+
+    class Hook:
+        def before(self, context: ConsumeContext) -> None: ...
+
+        def after(self, context: ConsumeContext) -> None:
+            seen.append(context)
+
+    def never(_: object) -> None:
+        pytest.fail("called")
+
+    async def never_async(_: object) -> None:
+        never(_)
+
+    hooks: list[Any] = [Hook()]
+    plain = ListenerCall("g", listener=never, is_orderly=is_orderly, hooks=hooks)
+    assert plain.call_in_thread(QUEUE, bad) == verdict
+    coroutine = ListenerCall("g", listener=never_async, is_orderly=is_orderly, hooks=hooks)
+    assert asyncio.run(coroutine.call(QUEUE, bad)) == verdict
+    for context in seen:
+        assert isinstance(context.error, UnreadableBody)
+        assert (str(context.error), context.consumed_count) == ("cut off", 0)
+    assert len(seen) == caplog.text.count("UnreadableBody: cut off") == 2
+    with pytest.raises(UnreadableBody, match="cut off"):
+        asyncio.run(plain.call_plainly(bad[0]))
 
 
 def test_a_single_listener_gets_the_message_itself() -> None:

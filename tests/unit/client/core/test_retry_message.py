@@ -79,3 +79,19 @@ def test_rates_are_those_of_the_last_minute() -> None:
 
 def test_counters_of_queues_that_left_are_added() -> None:
     assert Counters(1, 2, 0.5, 3).plus(Counters(10, 20, 1.5, 30)) == Counters(11, 22, 2.0, 33)
+
+
+@pytest.mark.parametrize(("body_error", "sys_flag"), [(None, 0), ("cut off", 0x201)])
+def test_a_body_that_is_still_packed_stays_marked_as_such(
+    body_error: str | None, sys_flag: int
+) -> None:
+    message = ReceivedMessage(topic="T", body=b"x", sys_flag=0x211, body_error=body_error)
+    header = retry_header(
+        message,
+        group="g",
+        origin_topic="T",
+        reconsume_times=1,
+        reconsume_times_max=16,
+        now_ms=1234,
+    )
+    assert header.sys_flag == sys_flag
