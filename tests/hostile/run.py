@@ -23,6 +23,10 @@ from tests.hostile.servers import Server, servers
 
 ROOT: Final = Path(__file__).parents[2]
 MEMORY_BYTES_MAX: Final = 60 << 20
+"""More than at the start, after all peers have gone."""
+PEAK_BYTES_MAX: Final = 512 << 20
+"""More than at the start, at any time: twice what may wait to be complete."""
+LOOK_SECONDS: Final = 0.1
 LOG_BYTES_MAX: Final = 1 << 20
 P99_MILLIS_MAX: Final = 50.0
 SETTLE_SECONDS: Final = 30.0
@@ -50,7 +54,9 @@ async def _attack(
     targets = (name_server, broker)
     memory_before = {target.name: target.memory_bytes for target in targets}
     peers_before = {target.name: target.peer_count for target in targets}
+    peaks = dict(memory_before)
     at_work = asyncio.create_task(healthy.run())
+    looking = asyncio.create_task(_look(targets, peaks))
     started = asyncio.get_running_loop().time()
     try:
         sent = await asyncio.gather(
@@ -68,6 +74,7 @@ async def _attack(
         at_work.cancel()
         raise
     finally:
+        looking.cancel()
         healthy.stop()
         try:
             await asyncio.wait({at_work})
@@ -82,8 +89,21 @@ async def _attack(
     if judges_time and healthy.p99_millis > P99_MILLIS_MAX:
         report.faults.append(f"p99 of the healthy client is {healthy.p99_millis:.1f} ms")
     for target in targets:
-        await _judge(target, report, memory_before[target.name], peers_before[target.name])
+        name = target.name
+        peak = peaks[name] - memory_before[name]
+        report.figures[f"{name} memory more MB at most"] = peak / 2**20
+        if peak > PEAK_BYTES_MAX:
+            report.faults.append(f"{name} took {peak >> 20} MB more for a while")
+        await _judge(target, report, memory_before[name], peers_before[name])
     return report
+
+
+async def _look(targets: tuple[Server, ...], peaks: dict[str, int]) -> None:
+    while True:
+        for target in targets:
+            if target.is_alive:
+                peaks[target.name] = max(peaks[target.name], target.memory_bytes)
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 async def _mutated_frames(target: Server, seed: int, frames: int) -> int:
