@@ -3,7 +3,8 @@
 What the sockets give in one turn of the loop is first cut into commands (``protocol.frame``), for all connections; then
 the commands are handled one after another, and what they answer leaves in one write per connection. To do one kind of
 work many times, and then the next, is a quarter faster than to change between them for every request. No task, future
-or timer exists per request.
+or timer exists per request. A turn has a time: when it is over, each connection still has a few of its commands handled
+and the rest waits for the next turn. So whoever sends little is not kept waiting by whoever sends without end.
 
 Reading stops ("held") while the peer does not take what we sent, or while too many of its requests are being worked on
 in the background. Commands that were not reached wait and go on later.
@@ -17,8 +18,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import deque
 from collections.abc import Coroutine
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from cometmq.base.errors import (
@@ -42,6 +45,12 @@ HELD_WRITES: Final = 1
 HELD_HANDLERS: Final = 2
 HELD_STOPPING: Final = 4
 HELD_CLOSED: Final = 8
+HELD_TURN: Final = 16
+
+# So many commands are handled before the time is looked at, and of every connection in each turn.
+STEP_COUNT: Final = 16
+# A connection that has more than this left when its turn is over is not read until they are handled.
+LEFT_COUNT_MAX: Final = 256
 
 # A body from this size on is handed to the transport at once, so that its size counts for back-pressure
 # before the next request is handled; smaller ones wait for the end of the chunk, at most so many parts.
@@ -86,6 +95,7 @@ class Connection(asyncio.Protocol):
         "frame_began",
         "handlers_running",
         "is_accepted",
+        "is_queued",
         "last_active",
         "peer",
         "peer_host",
@@ -100,6 +110,8 @@ class Connection(asyncio.Protocol):
         self.peer_host = b""
         """The same as a record stores it: the born host of what the peer sends."""
         self.is_accepted = is_accepted
+        self.is_queued = False
+        """Whether the endpoint will have it handle what it received."""
         self.last_active = loop.time()
         self.congested_at: float | None = None
         """Since when the unsent bytes are above the high mark."""
@@ -378,21 +390,30 @@ class Connection(asyncio.Protocol):
         if self._out:
             self.flush()
 
-    def handle_received(self) -> None:
-        """Handle what has been received, until reading is held; the replies wait for ``flush``."""
+    def handle_received(self, deadline: float = math.inf) -> bool:
+        """Handle what has been received, until reading is held; the replies wait for ``flush``.
+
+        Returns False when it has gone on until ``deadline`` (``time.monotonic``) and more is to be done.
+        """
         if self._is_handling:
-            return
+            return True
         self._is_handling = True
+        self._held &= ~HELD_TURN
         dispatch = self._dispatch
         commands = self._commands
         try:
             while not self._held:
                 if commands:
-                    command = commands.popleft()
-                    if command.flag & FLAG_RESPONSE:
-                        self._take_reply(command)
-                    else:
-                        dispatch(self, command)
+                    for _ in range(min(STEP_COUNT, len(commands))):
+                        command = commands.popleft()
+                        if command.flag & FLAG_RESPONSE:
+                            self._take_reply(command)
+                        else:
+                            dispatch(self, command)
+                        if self._held:
+                            break
+                    if commands and monotonic() > deadline:
+                        break
                 elif self._broken is not None:
                     self._close_broken(self._broken)
                 elif self._late:
@@ -402,7 +423,11 @@ class Connection(asyncio.Protocol):
         finally:
             self._is_handling = False
         if self._held:
-            return
+            return True
+        if commands:
+            if len(commands) > LEFT_COUNT_MAX:
+                self.hold(HELD_TURN)
+            return False
         left_bytes = self._decoder.pending_bytes
         self._endpoint.unhandled_bytes -= self.unhandled_bytes - left_bytes
         self.unhandled_bytes = left_bytes
@@ -413,6 +438,7 @@ class Connection(asyncio.Protocol):
                 self.frame_began = self._time()
             if not self._transport.is_closing():
                 self._transport.resume_reading()
+        return True
 
     def _decode(self, data: bytes) -> None:
         before = len(self._commands)

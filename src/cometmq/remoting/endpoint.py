@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from time import monotonic
 from typing import Any, Final
 
 from cometmq.remoting.busy_poll import BusyPoll
@@ -22,6 +23,9 @@ PART_SECONDS: Final = 1.0
 """How long a stop waits for peers to close after us; most do so at once."""
 
 ABORT_SECONDS: Final = 1.0
+
+TURN_SECONDS: Final = 0.005
+"""Time for what has arrived, before the sockets are looked at again."""
 
 OnClose = Callable[[Connection], None]
 
@@ -75,7 +79,8 @@ class Endpoint:
 
         The one that has been incomplete longest goes first: a peer that means well is done in a moment.
         """
-        self.handle_arrived()
+        while self._arrived:
+            self.handle_arrived()
         bytes_max = self.limits.received_bytes_max
         if self.unhandled_bytes <= bytes_max:
             return
@@ -96,15 +101,20 @@ class Endpoint:
 
     def handle_soon(self, connection: Connection) -> None:
         """Handle what the connection has received, together with what others receive in this turn of the loop."""
-        if not self._arrived:
-            asyncio.get_running_loop().call_soon(self.handle_arrived)
-        self._arrived.append(connection)
+        if not connection.is_queued:
+            if not self._arrived:
+                asyncio.get_running_loop().call_soon(self.handle_arrived)
+            connection.is_queued = True
+            self._arrived.append(connection)
 
     def handle_arrived(self) -> None:
         """One kind of work after the other, for all connections: faster than all kinds for one after the other."""
         arrived, self._arrived = self._arrived, []
+        deadline = monotonic() + TURN_SECONDS
         for connection in arrived:
-            connection.handle_received()
+            connection.is_queued = False
+            if not connection.handle_received(deadline):
+                self.handle_soon(connection)
         self.dispatcher.finish()
         for connection in arrived:
             connection.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from cometmq.protocol.command import Command
 from cometmq.protocol.frame import FrameDecoder, encode_bytes
+from cometmq.remoting import endpoint as endpoint_module
 from cometmq.remoting.config import ConnectionLimits
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
@@ -94,6 +96,12 @@ class Peer:
     @property
     def received(self) -> list[Command]:
         return list(FrameDecoder().feed(b"".join(self.transport.writes)))
+
+
+@pytest.fixture(autouse=True)
+def _turns_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a turn may be over at any time; ``test_turns`` says when."""
+    monkeypatch.setattr(endpoint_module, "TURN_SECONDS", math.inf)
 
 
 @pytest.fixture
