@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import sys
 from collections import Counter
 from random import Random
@@ -110,6 +111,8 @@ def main() -> None:
             frame = mutations.frame(number)
             print(number, frame.kind, len(frame.data), frame.data[:600])
         return
+    # Attackers have machines of their own; here they must not take the servers' processor.
+    os.nice(10)
     attack = Attack(wish.port, wish.seed, wish.first, wish.frames)
     asyncio.run(attack.run())
     json.dump(

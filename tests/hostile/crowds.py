@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import struct
 import sys
 from collections.abc import AsyncIterator, Iterable
@@ -198,4 +199,5 @@ async def _all_cut_off(
 if __name__ == "__main__":
     # It is told which groups have changed, and does not care.
     logging.disable()
+    os.nice(10)
     asyncio.run(all_crowds(*map(int, sys.argv[1:])))

@@ -9,6 +9,7 @@ from collections.abc import Coroutine
 from typing import Any, Final
 
 from cometmq.base import logs
+from cometmq.base.system import give_big_blocks_back
 
 # Requests leave no cycles behind, so the collector rarely finds anything: let it look less often (default 700).
 _COLLECT_AFTER: Final = 50_000
@@ -16,6 +17,7 @@ _COLLECT_AFTER: Final = 50_000
 
 def run(serving: Coroutine[Any, Any, None]) -> None:
     """Run to the end on a new event loop."""
+    give_big_blocks_back()
     try:
         import uvloop
     except ImportError:
