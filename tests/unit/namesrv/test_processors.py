@@ -55,6 +55,8 @@ def recorded(version: str) -> dict[str, dict[str, Command]]:
 class Line:
     """A connection that keeps what is sent over it."""
 
+    is_accepted = True
+
     peer = "127.0.0.1:1"
     is_accepted = True
 
