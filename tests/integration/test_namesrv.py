@@ -20,15 +20,17 @@ from cometmq.protocol.bodies.route import decode_route
 from cometmq.protocol.bodies.topic import TopicConfigTable
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.command import Command
+from cometmq.protocol.frame import encode_bytes
 from cometmq.remoting.client import RemotingClient
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.remoting.server import RemotingServer
+from cometmq.testing.fake_clock import FakeClock
 
 
 @asynccontextmanager
-async def running(**settings: Any) -> AsyncIterator[NameServer]:
-    server = NameServer(NamesrvConfig(listen_port=0, **settings))
+async def running(clock: FakeClock | None = None, **settings: Any) -> AsyncIterator[NameServer]:
+    server = NameServer(NamesrvConfig(listen_port=0, **settings), clock=clock)
     await server.start()
     try:
         yield server
@@ -125,6 +127,55 @@ def test_a_broken_frame_ends_its_connection_and_no_other() -> None:
             assert await asyncio.wait_for(reader.read(), 10) == b""
             writer.close()
             assert (await ask(106)).code == 0
+
+    asyncio.run(main())
+
+
+def test_a_live_broker_keeps_its_place_and_one_that_moved_is_let_in() -> None:
+    async def main() -> None:
+        clock = FakeClock()
+        async with running(clock) as server:
+            owner, other = RemotingClient(), RemotingClient()
+            address = f"127.0.0.1:{server.port}"
+            assert (await owner.call(address, registration())).code == 0
+            claim = registration(address="6.6.6.6:10911")
+            for _ in range(3):
+                clock.advance(30)
+                refusal = await other.call(address, claim)
+                assert refusal.code == 1
+                assert "a id 0 at 10.0.0.1:10911 is alive" in (refusal.remark or "")
+                now = clock.monotonic()
+                (live,) = server.table.holders("a", "C", "")
+                # The owner does not know what it is asked, says so, and that is enough.
+                async with asyncio.timeout(10):
+                    while live.answered_at < now:
+                        await asyncio.sleep(0.005)
+            await owner.close()
+            await until(lambda: not server.table.topics())
+            assert (await other.call(address, claim)).code == 0
+            await other.close()
+
+    asyncio.run(main())
+
+
+def test_a_broker_that_answers_nothing_has_moved_after_ten_seconds() -> None:
+    async def main() -> None:
+        clock = FakeClock()
+        async with running(clock) as server:
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(encode_bytes(registration()))
+            await until(lambda: bool(server.table.topics()))
+            clock.advance(10)
+            other = RemotingClient()
+            address = f"127.0.0.1:{server.port}"
+            claim = registration(address="10.0.0.2:10911")
+            assert (await other.call(address, claim)).code == 1
+            await asyncio.wait_for(reader.readuntil(b"904"), 10)  # asked, and silent
+            clock.advance(10)
+            assert (await other.call(address, claim)).code == 0
+            assert server.table.member_addresses("C", "a") == {0: "10.0.0.2:10911"}
+            writer.close()
+            await other.close()
 
     asyncio.run(main())
 

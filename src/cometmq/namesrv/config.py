@@ -109,6 +109,12 @@ class NamesrvConfig:
     wait_seconds: int = setting(
         "waitSecondsForService", "How long that while is.", default=45, low=0, live=True
     )
+    broker_takeover: bool = setting(
+        "brokerTakeoverEnable",
+        "Whether a registration takes the place of a broker that is alive on its connection, as in RocketMQ.",
+        default=False,
+        live=True,
+    )
     broker_topics_max: int = setting(
         "brokerTopicsMax",
         "Topics that one broker may register; it takes some 60 MB per 100,000 to read them.",

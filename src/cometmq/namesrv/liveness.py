@@ -5,6 +5,7 @@ Pure: the caller brings the time, in seconds that never go back. Used by ``route
 
 from __future__ import annotations
 
+import math
 from typing import Final, Protocol
 
 import msgspec
@@ -15,14 +16,24 @@ SILENCE_SECONDS: Final = 120.0
 _SILENCE_SECONDS_MAX: Final = 24 * 3600.0
 
 
-class Closable(Protocol):
+CONNECTIONS_MAX: Final = 4
+"""Of one process: that over which it came, and others when it comes again before the first is known to be gone."""
+
+
+class Line(Protocol):
     """As much of a connection as is needed here."""
+
+    @property
+    def peer(self) -> str: ...
 
     def close(self, reason: str) -> None: ...
 
 
 class LiveBroker(msgspec.Struct, kw_only=True):
-    """One process of a broker (master or slave), as its last registration described it."""
+    """One process of a broker (master or slave), as its last registration described it.
+
+    ``connections`` are the open ones that it registered over, the oldest first. That one speaks for it.
+    """
 
     cluster: str
     broker_name: str
@@ -30,9 +41,24 @@ class LiveBroker(msgspec.Struct, kw_only=True):
     address: str
     ha_address: str
     version: DataVersion
-    connection: Closable | None
+    connections: tuple[Line, ...]
     seen_at: float
     silence_seconds: float = SILENCE_SECONDS
+    asked_at: float = -math.inf
+    """When it was asked whether it is alive."""
+    answered_at: float = -math.inf
+
+    def is_same(self, broker_name: str, broker_id: int) -> bool:
+        return self.broker_name == broker_name and self.broker_id == broker_id
+
+    @property
+    def epoch(self) -> int:
+        """That of the controller which made it what it is; 0 without a controller."""
+        return self.version.state_version
+
+    @property
+    def heard_at(self) -> float:
+        return max(self.seen_at, self.answered_at)
 
 
 class Liveness:
@@ -40,12 +66,16 @@ class Liveness:
 
     def __init__(self) -> None:
         self._brokers: dict[tuple[str, str], LiveBroker] = {}
+        self._by_name: dict[str, dict[tuple[str, str], LiveBroker]] = {}
 
     def __len__(self) -> int:
         return len(self._brokers)
 
     def put(self, broker: LiveBroker) -> None:
-        self._brokers[broker.cluster, broker.address] = broker
+        self.remove(broker.cluster, broker.address)
+        key = broker.cluster, broker.address
+        self._brokers[key] = broker
+        self._by_name.setdefault(broker.broker_name, {})[key] = broker
 
     def get(self, cluster: str, address: str) -> LiveBroker | None:
         return self._brokers.get((cluster, address))
@@ -56,18 +86,36 @@ class Liveness:
             broker.seen_at = now
 
     def remove(self, cluster: str, address: str) -> None:
-        self._brokers.pop((cluster, address), None)
+        broker = self._brokers.pop((cluster, address), None)
+        if broker is not None:
+            others = self._by_name[broker.broker_name]
+            del others[cluster, address]
+            if not others:
+                del self._by_name[broker.broker_name]
+
+    def near(self, broker_name: str, cluster: str, address: str) -> list[LiveBroker]:
+        """Those of that name in any cluster, and the one at that address whatever its name."""
+        found = list(self._by_name.get(broker_name, {}).values())
+        there = self._brokers.get((cluster, address))
+        if there is not None and there.broker_name != broker_name:
+            found.append(there)
+        return found
 
     def silent(self, now: float) -> list[LiveBroker]:
         return [b for b in self._brokers.values() if b.seen_at + b.silence_seconds < now]
 
-    def of_connection(self, connection: object) -> list[LiveBroker]:
-        """Those whose latest registration came over ``connection``.
+    def hang_up(self, connection: object) -> list[LiveBroker]:
+        """A connection is gone. Those who have no other one.
 
-        A broker that has reconnected is no longer among those of its old connection, so the late end of that one
-        does it no harm.
+        A broker that has reconnected has, so the late end of its old connection does it no harm.
         """
-        return [b for b in self._brokers.values() if b.connection is connection]
+        left = []
+        for broker in self._brokers.values():
+            if connection in broker.connections:
+                broker.connections = tuple(c for c in broker.connections if c is not connection)
+                if not broker.connections:
+                    left.append(broker)
+        return left
 
 
 def silence_seconds(asked_ms: int | None) -> float:

@@ -1,5 +1,7 @@
 """Brokers coming and going: keeps the route table in step and says in the log what happened, and why.
 
+Who is alive keeps its place (``claims``), unless ``brokerTakeoverEnable`` says otherwise.
+
 Called by ``processors`` for what brokers send, by ``server`` for lost connections and by the clock for silence.
 """
 
@@ -9,29 +11,41 @@ import logging
 from collections.abc import Callable
 
 from cometmq.base.ports import Clock
+from cometmq.namesrv.claims import claimed, is_to_be_asked, keeps_place
 from cometmq.namesrv.live_config import LiveConfig
-from cometmq.namesrv.liveness import LiveBroker
+from cometmq.namesrv.liveness import Line, LiveBroker
 from cometmq.namesrv.registration import MinIdChange, Registered, Registration
 from cometmq.namesrv.route_table import RouteTable
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.refusal import Refused
 
 _log = logging.getLogger("cometmq.namesrv")
 
 Notify = Callable[[MinIdChange], None]
+Ask = Callable[[LiveBroker], bool]
 
 
 class Membership:
-    def __init__(self, table: RouteTable, config: LiveConfig, clock: Clock, notify: Notify) -> None:
-        """``notify`` is told when the lowest id of a broker name changes."""
+    def __init__(
+        self, table: RouteTable, config: LiveConfig, clock: Clock, notify: Notify, ask: Ask
+    ) -> None:
+        """Args:
+        notify: told when the lowest id of a broker name changes.
+        ask: asks a broker whether it is alive, and calls ``answered`` if so; False when it cannot ask now.
+        """
         self._table = table
         self._config = config
         self._clock = clock
         self._notify = notify
+        self._ask = ask
         self._scanned_at = clock.monotonic()
 
     def register(self, registration: Registration) -> Registered:
         """Raises Refused."""
         r = registration
         config = self._config.current
+        if not config.broker_takeover:
+            self._check_claim(r)
         known = self._table.liveness.get(r.cluster, r.address)
         done = self._table.register(
             r,
@@ -62,11 +76,22 @@ class Membership:
             self._notify(done.min_id_change)
         return done
 
-    def unregister(self, cluster: str, broker_name: str, address: str) -> None:
+    def unregister(
+        self, cluster: str, broker_name: str, address: str, connection: Line | None = None
+    ) -> None:
+        """Raises Refused for another broker that is alive on its connection."""
+        if not self._config.current.broker_takeover:
+            for owner in self._table.holders(broker_name, cluster, address):
+                if owner.address == address and owner.connections[:1] not in ((), (connection,)):
+                    raise _kept("unregister", owner)
         self._remove(cluster, broker_name, address, "unregistered")
 
+    def answered(self, broker: LiveBroker) -> None:
+        """It is alive."""
+        broker.answered_at = self._clock.monotonic()
+
     def connection_lost(self, connection: object) -> None:
-        for broker in self._table.liveness.of_connection(connection):
+        for broker in self._table.liveness.hang_up(connection):
             self._remove_live(broker, "connection lost")
 
     def scan(self) -> None:
@@ -81,8 +106,26 @@ class Membership:
             return
         for broker in self._table.liveness.silent(now):
             self._remove_live(broker, f"silent for {now - broker.seen_at:.0f} s")
-            if broker.connection is not None:
-                broker.connection.close("the broker on it has gone silent")
+            for connection in broker.connections:
+                connection.close("the broker on it has gone silent")
+
+    def _check_claim(self, r: Registration) -> None:
+        now = self._clock.monotonic()
+        for owner in claimed(self._table, r):
+            if is_to_be_asked(owner, now):
+                if self._ask(owner):
+                    owner.asked_at = now
+                raise _kept("register", owner)
+            if keeps_place(owner, now):
+                raise _kept("register", owner)
+            _log.warning(
+                "broker moved name=%s id=%d from=%s to=%s silent_seconds=%.0f",
+                r.broker_name,
+                r.broker_id,
+                owner.address,
+                r.address,
+                now - owner.heard_at,
+            )
 
     def _remove_live(self, broker: LiveBroker, reason: str) -> None:
         self._remove(broker.cluster, broker.broker_name, broker.address, reason)
@@ -99,3 +142,11 @@ class Membership:
         change = self._table.unregister(cluster, broker_name, address)
         if change is not None:
             self._notify(change)
+
+
+def _kept(what: str, owner: LiveBroker) -> Refused:
+    return Refused(
+        ResponseCode.SYSTEM_ERROR,
+        f"{what} broker failed: {owner.broker_name} id {owner.broker_id} at {owner.address} is alive on the connection"
+        " that it registered over; stop that one first (or set brokerTakeoverEnable of the name server)",
+    )

@@ -105,7 +105,9 @@ class BrokerProcessor:
 
     def _unregister(self, connection: Connection, command: Command) -> Command:
         header = decode_fields(headers.UnregisterBrokerHeader, command.ext)
-        self._membership.unregister(header.cluster_name, header.broker_name, header.broker_addr)
+        self._membership.unregister(
+            header.cluster_name, header.broker_name, header.broker_addr, connection
+        )
         return command.reply()
 
     def _query_data_version(self, connection: Connection, command: Command) -> Command:

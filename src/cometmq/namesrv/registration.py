@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from cometmq.model.topic import DataVersion, TopicQueues
-from cometmq.namesrv.liveness import SILENCE_SECONDS, Closable
+from cometmq.namesrv.liveness import SILENCE_SECONDS, Line
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.refusal import Refused
 
@@ -28,7 +28,11 @@ class Registration(msgspec.Struct, kw_only=True):
     filter_servers: list[str] | None = None
     acting_master: bool | None = None
     silence_seconds: float = SILENCE_SECONDS
-    connection: Closable | None = None
+    connection: Line | None = None
+
+    @property
+    def epoch(self) -> int:
+        return self.version.state_version
 
 
 class MinIdChange(NamedTuple):

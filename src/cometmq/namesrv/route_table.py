@@ -22,7 +22,7 @@ from cometmq.model.flags import READ_WRITE, Perm
 from cometmq.model.ids import MASTER_ID
 from cometmq.model.route import BrokerData, QueueData, TopicRoute
 from cometmq.model.topic import QUEUES_MAX, DataVersion
-from cometmq.namesrv.liveness import LiveBroker, Liveness
+from cometmq.namesrv.liveness import CONNECTIONS_MAX, Line, LiveBroker, Liveness
 from cometmq.namesrv.registration import MinIdChange, Registered, Registration, check_names
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.refusal import Refused
@@ -75,7 +75,7 @@ class RouteTable:
         r = registration
         broker = self._brokers.get(r.broker_name)
         old_address = broker.addresses.get(r.broker_id) if broker else None
-        if self._is_outranked(r, old_address):
+        if self._is_outranked(r):
             self.liveness.remove(r.cluster, r.address)
             return Registered()
         if old_address is None and len(r.topics) == 1:
@@ -134,6 +134,15 @@ class RouteTable:
         if min(broker.addresses) == previous_min:
             return None
         return self._min_id_change(broker, address, None)
+
+    def holders(self, broker_name: str, cluster: str, address: str) -> list[LiveBroker]:
+        """Who is shown in routes under that broker name, or at that address."""
+        return [
+            live
+            for live in self.liveness.near(broker_name, cluster, address)
+            if (broker := self._brokers.get(live.broker_name)) is not None
+            and broker.addresses.get(live.broker_id) == live.address
+        ]
 
     def is_changed(self, cluster: str, address: str, version: DataVersion) -> bool:
         """Whether the topics of that broker are unknown here, or known in another version."""
@@ -240,12 +249,14 @@ class RouteTable:
         if queues:
             self._topics.setdefault(topic, {}).update(queues)
 
-    def _is_outranked(self, r: Registration, old_address: str | None) -> bool:
+    def _is_outranked(self, r: Registration) -> bool:
         """Whether another process holds this id with a higher state version (RocketMQ 5 after a failover)."""
-        if old_address is None or old_address == r.address:
-            return False
-        old = self.liveness.get(r.cluster, old_address)
-        return old is not None and old.version.state_version > r.version.state_version
+        return any(
+            old.is_same(r.broker_name, r.broker_id)
+            and old.address != r.address
+            and old.epoch > r.epoch
+            for old in self.holders(r.broker_name, r.cluster, r.address)
+        )
 
     def _check_room(self, r: Registration) -> None:
         check_names([r.cluster, r.broker_name])
@@ -290,6 +301,12 @@ class RouteTable:
                 )
 
     def _note_alive(self, r: Registration, now: float) -> None:
+        known = self.liveness.get(r.cluster, r.address)
+        connections: tuple[Line, ...] = ()
+        if known is not None and known.is_same(r.broker_name, r.broker_id):
+            connections = known.connections
+        if r.connection is not None and r.connection not in connections:
+            connections = (*connections[: CONNECTIONS_MAX - 1], r.connection)
         self.liveness.put(
             LiveBroker(
                 cluster=r.cluster,
@@ -298,7 +315,7 @@ class RouteTable:
                 address=r.address,
                 ha_address=r.ha_address,
                 version=r.version,
-                connection=r.connection,
+                connections=connections,
                 seen_at=now,
                 silence_seconds=r.silence_seconds,
             )

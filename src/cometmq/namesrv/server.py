@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
+from typing import Any
 
 from cometmq.base.descriptors import DescriptorShares
 from cometmq.base.errors import CometError, RemotingError
 from cometmq.base.ports import Clock, Files
 from cometmq.base.system import SystemClock, SystemFiles
 from cometmq.namesrv.address_service import AddressService
+from cometmq.namesrv.claims import ANSWER_SECONDS
 from cometmq.namesrv.config import NamesrvConfig
 from cometmq.namesrv.kv import KVConfig
 from cometmq.namesrv.live_config import LiveConfig
+from cometmq.namesrv.liveness import LiveBroker
 from cometmq.namesrv.membership import Membership
 from cometmq.namesrv.processors import BrokerProcessor, ConfigProcessor, RouteProcessor
 from cometmq.namesrv.registration import MinIdChange
@@ -46,7 +50,7 @@ class NameServer:
         self.config = LiveConfig(config, files)
         self.table = RouteTable()
         self.kv = KVConfig(config.kv_path, files)
-        self.membership = Membership(self.table, self.config, clock, self._notify)
+        self.membership = Membership(self.table, self.config, clock, self._notify, self._ask)
         self.dispatcher = Dispatcher()
         self.dispatcher.everyday = _EVERYDAY
         BrokerProcessor(self.table, self.membership, self.kv, self.config, clock).register(
@@ -151,6 +155,23 @@ class NameServer:
         interval = self.config.current.scan_interval_ms / 1000
         self._scan_timer = asyncio.get_running_loop().call_later(interval, self._schedule_scan)
 
+    def _ask(self, broker: LiveBroker) -> bool:
+        """Send something over a broker's connection that every remoting client answers, be it as unknown to it."""
+        if len(self._notices) >= _NOTICES_MAX:
+            return False
+        connection = broker.connections[0]
+        assert isinstance(connection, Connection)
+        self._run(self._ask_over(connection, broker))
+        return True
+
+    async def _ask_over(self, connection: Connection, broker: LiveBroker) -> None:
+        try:
+            await connection.call(Command(code=RequestCode.BROKER_HEARTBEAT), ANSWER_SECONDS)
+        except CometError as error:
+            _log.info("broker silent address=%s reason=%s", broker.address, error)
+        else:
+            self.membership.answered(broker)
+
     def _notify(self, change: MinIdChange) -> None:
         """Tell the brokers of a name which of them has the lowest id now (RocketMQ 5)."""
         if not self.config.current.notify_min_id_changed:
@@ -169,9 +190,12 @@ class NameServer:
             command = Command(
                 code=RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, ext=encode_fields(header)
             )
-            task = asyncio.get_running_loop().create_task(self._send_notice(address, command))
-            self._notices.add(task)
-            task.add_done_callback(self._notices.discard)
+            self._run(self._send_notice(address, command))
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._notices.add(task)
+        task.add_done_callback(self._notices.discard)
 
     async def _send_notice(self, address: str, command: Command) -> None:
         assert self._client is not None

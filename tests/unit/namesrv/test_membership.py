@@ -27,6 +27,7 @@ class HandClock:
 class Line:
     """A connection as far as membership sees it."""
 
+    peer = "127.0.0.1:1"
     closed: str | None = None
 
     def close(self, reason: str) -> None:
@@ -39,7 +40,9 @@ class Setting:
         self.table = RouteTable()
         self.changes: list[MinIdChange] = []
         self.config = LiveConfig(NamesrvConfig(), SystemFiles())
-        self.membership = Membership(self.table, self.config, self.clock, self.changes.append)
+        self.membership = Membership(
+            self.table, self.config, self.clock, self.changes.append, lambda broker: False
+        )
 
     def register(self, line: Line, *, silence: float = 120.0, address: str = "h:1") -> None:
         self.membership.register(
@@ -119,12 +122,12 @@ def test_the_late_end_of_an_old_connection_does_not_remove_a_broker_that_came_ba
 
 
 def test_comings_and_goings_are_one_log_line_each(caplog: pytest.LogCaptureFixture) -> None:
-    setting = Setting()
+    setting, line = Setting(), Line()
     with caplog.at_level(logging.INFO, "cometmq.namesrv"):
+        setting.register(line)
         setting.register(Line())
-        setting.register(Line())
-        setting.membership.unregister("C", "a", "h:1")
-        setting.membership.unregister("C", "a", "h:1")
+        setting.membership.unregister("C", "a", "h:1", line)
+        setting.membership.unregister("C", "a", "h:1", line)
     assert [record.getMessage().split(" cluster")[0] for record in caplog.records] == [
         "broker registered",
         "broker removed",

@@ -70,6 +70,7 @@ class Line:
 class Server:
     def __init__(self, *tables: Command, **settings: Any) -> None:
         self.server = NameServer(NamesrvConfig(**settings))
+        self.line = Line()
         for table in tables:
             self.ask_command(table)
 
@@ -79,9 +80,9 @@ class Server:
         return reply
 
     def answers(self, command: Command) -> list[Command]:
-        line = Line()
-        self.server.dispatcher.dispatch(cast(Connection, line), command)
-        return line.sent
+        self.line.sent = []
+        self.server.dispatcher.dispatch(cast(Connection, self.line), command)
+        return self.line.sent
 
     def ask(self, code: int, body: bytes = b"", version: int = 409, /, **ext: str) -> Command:
         return self.ask_command(
