@@ -119,7 +119,9 @@ def _writer(options: dict[str, str], number: int, arguments: argparse.Namespace)
             yield pa.RecordBatch.from_pydict({"body": bodies})
 
     writer = SinkWriter(
-        read_sink_options(options | {"topic": "SinkWriter"}), SinkMark("writer", 0, number)
+        read_sink_options(options | {"topic": "SinkWriter"}),
+        SinkMark("writer", 0, number),
+        f"run-{number}",
     )
     try:
         writer.write(batches())

@@ -27,11 +27,12 @@ from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.headers.pull import BulkPullHeader
 from cometmq.protocol.reply_errors import TopicNotExist
+from cometmq.spark import sink_repeat
 from cometmq.spark.bulk_pull import bulk_pull
 from cometmq.spark.cluster import Cluster as SparkCluster
 from cometmq.spark.cluster import Place
 from cometmq.spark.connection import BlockingConnection
-from cometmq.spark.sink_errors import NotExactlyOnce, SinkFenced, SinkStalled
+from cometmq.spark.sink_errors import NotExactlyOnce, NotRepeatable, SinkFenced, SinkStalled
 from cometmq.spark.sink_options import SinkOptions, read_sink_options
 from cometmq.spark.sink_writer import SinkWriter
 from cometmq.testing.cluster import cluster
@@ -41,7 +42,7 @@ TOPIC = "Rows"
 
 def options(name_servers: str, **more: str) -> SinkOptions:
     given = {"nameServers": name_servers, "topic": TOPIC, "batchBytes": "4k", "retryTimeout": "20s"}
-    return read_sink_options(given | more)
+    return read_sink_options({key: value for key, value in (given | more).items() if value})
 
 
 def batches(start: int, end: int, step: int = 50) -> Iterator[pa.RecordBatch]:
@@ -85,7 +86,7 @@ def stored(address: str, topic: str = TOPIC) -> Counter[bytes]:
 def write(
     settings: SinkOptions, rows: Iterator[pa.RecordBatch], batch: int = 0, partition: int = 0
 ) -> tuple[int, int]:
-    writer = SinkWriter(settings, SinkMark("sink", partition, batch))
+    writer = SinkWriter(settings, SinkMark("sink", partition, batch), "run")
     try:
         writer.write(rows)
         return writer.written, writer.left_out
@@ -304,8 +305,8 @@ def test_without_the_brokers_help_rows_are_repeated_but_none_is_lost(
 def test_an_older_attempt_is_shut_out() -> None:
     with cluster() as servers:
         settings = options(servers.name_servers)
-        old = SinkWriter(settings, SinkMark("sink", 0, 0))
-        new = SinkWriter(settings, SinkMark("sink", 0, 0))
+        old = SinkWriter(settings, SinkMark("sink", 0, 0), "run")
+        new = SinkWriter(settings, SinkMark("sink", 0, 0), "run")
         try:
 
             def slow() -> Iterator[pa.RecordBatch]:
@@ -405,3 +406,153 @@ async def _killed(tmp_path: Path, through: Through, kills: int) -> None:
             assert await asyncio.to_thread(write, settings, batches(0, count)) == (0, count)
     finally:
         await servers.stop()
+
+
+def cut(end: int, count: int, partition: int) -> Iterator[pa.RecordBatch]:
+    """What one of so many partitions has of all rows: a range of them, as when a queue is cut."""
+    yield from batches(end * partition // count, end * (partition + 1) // count)
+
+
+class TestAnotherRun:
+    """A batch that is begun anew after a crash, cut as before or differently."""
+
+    def write(
+        self,
+        servers: Any,
+        run: str,
+        partition: int,
+        rows: Iterator[pa.RecordBatch],
+        **more: str,
+    ) -> tuple[int, int]:
+        settings = options(servers.name_servers, retryTimeout="1s", **more)
+        writer = SinkWriter(settings, SinkMark("sink", partition, 0), run)
+        try:
+            writer.write(rows)
+            return writer.written, writer.left_out
+        finally:
+            writer.close()
+
+    def test_cut_as_before_it_is_completed(self) -> None:
+        with cluster() as servers:
+            for partition in range(3):
+                self.write(servers, "first", partition, batches(0, 300))
+            # As if the crash had come in the middle: some partitions have more to write.
+            for partition, end in ((2, 300), (0, 450), (1, 600)):
+                done = self.write(servers, "second", partition, batches(0, end))
+                assert done == (end - 300, 300)
+            assert stored(servers.broker_address) == expected(300) + expected(450) + expected(600)
+
+    @pytest.mark.parametrize("count", [1, 2, 3, 8])
+    def test_cut_differently_it_is_refused_before_a_row_comes_twice(self, count: int) -> None:
+        with cluster() as servers:
+            for partition in range(4):
+                rows = list(cut(1200, 4, partition))
+                self.write(servers, "first", partition, iter(rows[: len(rows) // 2]))
+            before = stored(servers.broker_address)
+            assert before.total() == 600
+            refused = 0
+            for partition in range(count):
+                try:
+                    self.write(servers, "second", partition, cut(1200, count, partition))
+                except NotRepeatable:
+                    refused += 1
+            assert refused
+            found = stored(servers.broker_address)
+            assert found <= expected(1200), "no row came twice"
+
+    def test_a_refused_run_says_what_to_do_and_writes_nothing(self) -> None:
+        with cluster() as servers:
+            self.write(servers, "first", 0, batches(0, 300))
+            with pytest.raises(
+                NotRepeatable, match=r"250 rows that are not among its rows now.*exactlyOnce=off"
+            ):
+                self.write(servers, "second", 0, batches(250, 400))
+            assert stored(servers.broker_address) == expected(300)
+            # Cut as it was, it goes on.
+            assert self.write(servers, "third", 0, batches(0, 400)) == (100, 300)
+
+    def test_rows_of_a_partition_that_does_not_come_again_are_not_written_by_another(self) -> None:
+        with cluster() as servers:
+            self.write(servers, "first", 1, batches(0, 300))
+            with pytest.raises(
+                NotRepeatable, match=r"partitions 1 have not been written again.*for 1 s"
+            ):
+                self.write(servers, "second", 0, batches(0, 300))
+            assert stored(servers.broker_address) == expected(300)
+
+    def test_rows_that_nobody_has_stored_do_not_wait_for_long(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sink_repeat, "GRACE_SECONDS", 0.1)
+        with cluster() as servers:
+            self.write(servers, "first", 1, batches(0, 300))
+            assert self.write(servers, "second", 0, batches(300, 600)) == (300, 0)
+
+    def test_equal_rows_of_two_partitions_are_two_rows(self) -> None:
+        """One waits until the other has shown that the stored ones are its own."""
+        with cluster() as servers:
+            self.write(servers, "first", 1, batches(0, 300))
+            settings = options(servers.name_servers)
+            writers = [SinkWriter(settings, SinkMark("sink", n, 0), "second") for n in (0, 1)]
+            threads = [
+                threading.Thread(target=writer.write, args=(batches(0, 300),)) for writer in writers
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(30)
+            for writer in writers:
+                writer.close()
+            assert [(writer.written, writer.left_out) for writer in writers] == [(300, 0), (0, 300)]
+            assert stored(servers.broker_address) == expected(300) + expected(300)
+
+    def test_rows_with_other_contents_are_refused_unless_their_ids_say_that_they_are_the_same(
+        self,
+    ) -> None:
+        def rows(text: str) -> Iterator[pa.RecordBatch]:
+            yield pa.RecordBatch.from_pydict({"body": [text, text], "id": [1, 2]})
+
+        with cluster() as servers:
+            assert self.write(servers, "first", 0, rows("a"), idColumn="id") == (2, 0)
+            assert self.write(servers, "second", 0, rows("b"), idColumn="id") == (0, 2)
+            self.write(servers, "first", 1, iter(list(batches(0, 5))))
+            with pytest.raises(NotRepeatable, match="5 rows that are not among its rows now"):
+                self.write(servers, "second", 1, batches(6, 10))
+
+    def test_delayed_rows_wait_for_the_others(self) -> None:
+        def rows() -> Iterator[pa.RecordBatch]:
+            yield pa.RecordBatch.from_pydict({"body": ["a", "a"], "delayLevel": [1, 1]})
+
+        with cluster() as servers:
+            assert self.write(servers, "first", 0, rows()) == (2, 0)
+            with pytest.raises(NotRepeatable, match="partitions 0 have not been written again"):
+                self.write(servers, "second", 1, rows())
+            assert self.write(servers, "second", 0, rows()) == (0, 2)
+            assert self.write(servers, "second", 1, rows()) == (2, 0)
+            found = asyncio.run(_wait_for(servers.broker_address, 4))
+            assert found == Counter({b"a": 4})
+
+    def test_several_topics_are_found_before_the_first_row_is_written(self) -> None:
+        def rows(start: int, end: int) -> Iterator[pa.RecordBatch]:
+            for number in range(start, end):
+                yield pa.RecordBatch.from_pydict(
+                    {"body": [b"%d" % number], "topic": ["Rows" if number % 2 else "Others"]}
+                )
+
+        with cluster() as servers:
+            self.write(servers, "first", 0, rows(0, 10), topicColumn="topic", topic="")
+            with pytest.raises(NotRepeatable, match="2 rows that are not among"):
+                self.write(servers, "second", 0, rows(2, 12), topicColumn="topic", topic="")
+            done = self.write(servers, "third", 0, rows(0, 12), topicColumn="topic", topic="")
+            assert done == (2, 10)
+            assert stored(servers.broker_address).total() == 6
+
+    def test_after_a_restart_of_the_broker_nothing_is_forgotten(self, tmp_path: Path) -> None:
+        with cluster(data_directory=str(tmp_path)) as servers:
+            for partition in range(2):
+                self.write(servers, "first", partition, cut(600, 2, partition))
+        with cluster(data_directory=str(tmp_path)) as servers:
+            for partition in range(3):
+                with contextlib.suppress(NotRepeatable):
+                    self.write(servers, "second", partition, cut(600, 3, partition))
+            assert stored(servers.broker_address) == expected(600)

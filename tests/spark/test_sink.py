@@ -277,6 +277,20 @@ class TestOnce:
             write(rows, servers, topic="Asked", sinkId="asked", exactlyOnce=exactly_once)
         assert bodies(servers, "Asked") == ["x", "x"]
 
+    def test_a_job_in_other_partitions_is_refused_and_doubles_nothing(
+        self, spark: Any, servers: Servers
+    ) -> None:
+        def rows(partitions: int) -> Any:
+            return spark.range(0, 1000, numPartitions=partitions).selectExpr("string(id) as body")
+
+        write(rows(4), servers, topic="Cut", sinkId="cut")
+        for partitions in (2, 3, 8):
+            with pytest.raises(Exception, match="the batch is cut differently"):
+                write(rows(partitions), servers, topic="Cut", sinkId="cut", retryTimeout="1s")
+            assert bodies(servers, "Cut") == sorted(map(str, range(1000)))
+        write(rows(4), servers, topic="Cut", sinkId="cut")
+        assert bodies(servers, "Cut") == sorted(map(str, range(1000)))
+
     def test_an_id_column_tells_which_rows_are_there(self, spark: Any, servers: Servers) -> None:
         for text in ("first", "another text"):
             df = spark.sql(f"select '{text}' as body, explode(sequence(1, 3)) as id")
@@ -344,14 +358,41 @@ class TestStreams:
         query = self.start(source, servers, checkpoint, topic="To")
         assert query.awaitTermination(60)
         assert bodies(servers, "To") == sorted(map(str, range(1000)))
-        # As after a crash between the last row and the note that the batch is done.
+        self.lose_the_last_commit(checkpoint)
+        query = self.start(source, servers, checkpoint, topic="To")
+        assert query.awaitTermination(60)
+        assert bodies(servers, "To") == sorted(map(str, range(1000)))
+
+    def lose_the_last_commit(self, checkpoint: Path) -> None:
+        """As after a crash between the last row and the note that the batch is done."""
         commits = sorted((checkpoint / "commits").glob("[0-9]*"))
         assert commits
         for path in (commits[-1], commits[-1].with_name(f".{commits[-1].name}.crc")):
             path.unlink(missing_ok=True)
-        query = self.start(source, servers, checkpoint, topic="To")
-        assert query.awaitTermination(60)
-        assert bodies(servers, "To") == sorted(map(str, range(1000)))
+
+    def test_a_repeated_batch_in_other_partitions_is_refused_and_doubles_nothing(
+        self, spark: Any, servers: Servers, tmp_path: Path
+    ) -> None:
+        rows = spark.range(0, 400, numPartitions=2).selectExpr("string(id) as body")
+        write(rows, servers, topic="FromCut")
+        checkpoint = tmp_path / "checkpoint"
+
+        def run(**options: str) -> None:
+            source = (
+                spark.readStream.format("rocketmq")
+                .options(nameServers=servers.name_servers, startingOffsets="earliest", **options)
+                .load("FromCut")
+            )
+            query = self.start(source, servers, checkpoint, topic="ToCut", retryTimeout="1s")
+            assert query.awaitTermination(60)
+
+        run()
+        self.lose_the_last_commit(checkpoint)
+        with pytest.raises(Exception, match="the batch is cut differently"):
+            run(minPartitions="7")
+        assert bodies(servers, "ToCut") == sorted(map(str, range(400)))
+        run()
+        assert bodies(servers, "ToCut") == sorted(map(str, range(400)))
 
     def test_a_broker_that_restarts_between_two_batches_is_waited_for(
         self, spark: Any, tmp_path: Path

@@ -83,7 +83,9 @@ def stream_writer(
 class RocketMQBatchWriter(DataSourceArrowWriter):
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
-        self._own_id = "" if options.sink_id else f"job-{uuid.uuid4()}"
+        # Made once for all tasks, which get copies.
+        self._run = uuid.uuid4().hex
+        self._own_id = "" if options.sink_id else f"job-{self._run}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         options = self._options
@@ -93,7 +95,8 @@ class RocketMQBatchWriter(DataSourceArrowWriter):
             of_stream = context.getLocalProperty(_BATCH_ID) if options.sink_id else None
             batch_id = int(of_stream) if of_stream else 0
         sink_id = options.sink_id or self._own_id
-        return _write(options, SinkMark(sink_id, context.partitionId(), batch_id), iterator)
+        mark = SinkMark(sink_id, context.partitionId(), batch_id)
+        return _write(options, mark, self._run, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         self._close(messages)
@@ -124,6 +127,8 @@ class RocketMQBatchWriter(DataSourceArrowWriter):
 class RocketMQStreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
+        # Another one whenever a batch is begun, for the first time or again.
+        self._run = uuid.uuid4().hex
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         context = _context()
@@ -135,7 +140,7 @@ class RocketMQStreamWriter(DataSourceStreamArrowWriter):
                 "write inside foreachBatch with the options sinkId and batchId"
             )
         mark = SinkMark(sink_id, context.partitionId(), int(batch_id))
-        return _write(self._options, mark, iterator)
+        return _write(self._options, mark, self._run, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Every row is acknowledged already."""
@@ -145,9 +150,9 @@ class RocketMQStreamWriter(DataSourceStreamArrowWriter):
 
 
 def _write(
-    options: SinkOptions, mark: SinkMark, batches: Iterator[pa.RecordBatch]
+    options: SinkOptions, mark: SinkMark, run: str, batches: Iterator[pa.RecordBatch]
 ) -> WriterCommitMessage:
-    writer = SinkWriter(options, mark)
+    writer = SinkWriter(options, mark, run)
     try:
         writer.write(batches)
         return SinkWritten(writer.written, writer.left_out, writer.addresses)

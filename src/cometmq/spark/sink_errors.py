@@ -3,6 +3,7 @@
 BadRow (UsageError)    a row that can never be a message
 SinkFenced             a later attempt writes this partition; this one has to end
 SinkStalled            a broker took nothing for longer than ``retryTimeout``
+NotRepeatable          a batch that is begun anew does not hold the rows that it held, partition by partition
 NotExactlyOnce         a broker that cannot keep rows from being written twice, and ``exactlyOnce`` is ``require``
 """
 
@@ -23,6 +24,10 @@ class SinkStalled(CometError):
     """The rows were not acknowledged in time; the same batch may be written again."""
 
     retryable = True
+
+
+class NotRepeatable(CometError):
+    """Written as it is now, rows would be stored twice. The text says what to do."""
 
 
 class NotExactlyOnce(CometError):

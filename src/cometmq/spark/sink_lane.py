@@ -11,12 +11,14 @@ import logging
 import struct
 import time
 from collections import Counter
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from cometmq.base.errors import CometError, RemotingError
 from cometmq.model.batch import encode_batch
-from cometmq.model.message_queue import MessageQueue
 from cometmq.model.names import AUTO_CREATE_TOPIC
 from cometmq.model.sink import SinkMark
 from cometmq.protocol.codes import RequestCode, ResponseCode
@@ -33,6 +35,7 @@ from cometmq.spark.connection import BlockingConnection
 from cometmq.spark.retry import PAUSE_SECONDS, PAUSE_SECONDS_MAX, until_done
 from cometmq.spark.sink_errors import NotExactlyOnce, SinkFenced, SinkStalled
 from cometmq.spark.sink_options import OFF, REQUIRE, SinkOptions
+from cometmq.spark.sink_request import Request
 
 logger = logging.getLogger("cometmq.spark")
 
@@ -52,40 +55,13 @@ _BUSY: Final = frozenset(
     {ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.FLOW_CONTROL}
 )
 _ROW = struct.Struct(">q16s")
+_KEYS: Final = np.dtype([("offset", ">i8"), ("key", ">u8"), ("rest", ">u8")])
 _BATCH_PROPERTIES: Final = "WAIT\x01true\x02"
 _OFFSET_CHARS: Final = 16
 
+Result = TypeVar("Result")
 Connect = Callable[[], BlockingConnection]
 """Opens a connection to the broker, wherever it is by now. Raises CometError."""
-
-
-class Request:
-    """Messages for one queue, sent as a batch, or a single one that may be delayed."""
-
-    __slots__ = ("elements", "is_batch", "keys", "number", "queue", "seen_offset", "wire_topic")
-
-    def __init__(self, queue: MessageQueue, wire_topic: str, *, is_batch: bool) -> None:
-        self.queue = queue
-        self.wire_topic = wire_topic
-        self.is_batch = is_batch
-        self.keys: list[bytes] = []
-        self.elements: list[tuple[int, bytes, bytes]] = []
-        """Flag, body and properties of each message."""
-        self.number = 0
-        """Under which it is under way; 0 when it is not."""
-        self.seen_offset = 0
-        """An offset of the log that was reached before this was sent."""
-
-    def leave_out(self, stored: Counter[bytes]) -> None:
-        """Drop the messages that are stored already."""
-        kept = []
-        for key, element in zip(self.keys, self.elements, strict=True):
-            if stored[key] > 0:
-                stored[key] -= 1
-            else:
-                kept.append((key, element))
-        self.keys = [key for key, _ in kept]
-        self.elements = [element for _, element in kept]
 
 
 class BrokerLane:
@@ -98,6 +74,7 @@ class BrokerLane:
         options: SinkOptions,
         mark: SinkMark,
         attempt: str,
+        run: str,
         *,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
@@ -105,10 +82,16 @@ class BrokerLane:
         self.broker_name = broker_name
         self.is_tracked = False
         """Whether the broker keeps rows from being stored twice."""
+        self.unchecked = ""
+        """Some other partitions of this batch that another run has written, and that were not checked in this one."""
+        self.is_other_run = False
+        """Whether one of them is known to be of another run; otherwise the broker was restarted since."""
+        self._is_checked = False
         self._connect = connect
         self._options = options
         self._mark = mark
         self._attempt = attempt
+        self._run = run
         self._monotonic = monotonic
         self._sleep = sleep
         self._connection: BlockingConnection | None = None
@@ -122,6 +105,11 @@ class BrokerLane:
     def under_way(self) -> int:
         return len(self._under_way)
 
+    @property
+    def needs_check(self) -> bool:
+        """Whether another run has begun this batch, so that nothing may be sent before ``confirm``."""
+        return self.is_tracked and not self._is_checked
+
     def open(self) -> Counter[bytes]:
         """Connect and take the lane. The keys of what earlier attempts of this batch have stored here.
 
@@ -131,6 +119,25 @@ class BrokerLane:
             CometError: it refuses.
         """
         return self._until_done(self._open_first)
+
+    def confirm(self) -> None:
+        """Tell that all rows that ``open`` found are written again. Asks anew for ``unchecked``; raises as ``open``."""
+        self._is_checked = True
+        self._until_done(self._open_again)
+
+    def is_any_held_by_others(self, wanted: npt.NDArray[np.uint64]) -> bool:
+        """Whether the log holds rows of other partitions of this batch with such keys (the first half of each)."""
+
+        def look() -> bool:
+            opened = self._take_lane(is_again=True)
+            if opened is None:
+                return False
+            pieces = self._stored_pieces(opened.batch_offset, opened.end_offset, of_others=True)
+            return any(
+                np.isin(np.frombuffer(piece, _KEYS)["key"], wanted).any() for piece in pieces
+            )
+
+        return self._until_done(look)
 
     def submit(self, request: Request) -> None:
         """Send a request, not waiting for the reply. Raises as ``settle`` does."""
@@ -225,6 +232,8 @@ class BrokerLane:
             batch=mark.batch,
             writer=self._writer,
             is_again=is_again,
+            run=self._run,
+            is_checked=self._is_checked,
         )
         reply = self._call(RequestCode.OPEN_SINK, encode_fields(header))
         if reply.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
@@ -240,13 +249,27 @@ class BrokerLane:
         if reply.code != ResponseCode.SUCCESS:
             raise error_for(reply, self._connection.address)
         self.is_tracked = True
-        return decode_fields(OpenSinkReply, reply.ext)
+        opened = decode_fields(OpenSinkReply, reply.ext)
+        self.unchecked, self.is_other_run = opened.unchecked, opened.is_other_run
+        if opened.is_checked and not opened.unchecked:
+            self._is_checked = True
+        return opened
 
     def _read_stored(
         self, first: int, end: int, acknowledged: list[tuple[int, int]]
     ) -> Counter[bytes]:
         """Keys of this batch's rows between two offsets of the log, without those that are known to be there."""
         keys: Counter[bytes] = Counter()
+        for piece in self._stored_pieces(first, end):
+            for physical_offset, key in _ROW.iter_unpack(piece):
+                if not any(start <= physical_offset <= last for start, last in acknowledged):
+                    keys[key] += 1
+        return keys
+
+    def _stored_pieces(
+        self, first: int, end: int, *, of_others: bool = False
+    ) -> Iterator[memoryview | bytes]:
+        """Offsets and keys of the rows of this batch, as the broker gives them."""
         mark = self._mark
         while first < end:
             header = SinkStoredHeader(
@@ -255,16 +278,14 @@ class BrokerLane:
                 batch=mark.batch,
                 first_offset=first,
                 end_offset=end,
+                of_others=of_others,
             )
             reply = self._call(RequestCode.SINK_STORED, encode_fields(header))
             if reply.code != ResponseCode.SUCCESS:
                 assert self._connection is not None
                 raise error_for(reply, self._connection.address)
-            for physical_offset, key in _ROW.iter_unpack(reply.body):
-                if not any(start <= physical_offset <= last for start, last in acknowledged):
-                    keys[key] += 1
+            yield reply.body
             first = decode_fields(SinkStoredReply, reply.ext).next_offset
-        return keys
 
     def _recover(self, cause: CometError) -> None:
         """Connect again and bring what is under way to where it has to be. Raises SinkStalled, SinkFenced."""
@@ -302,7 +323,7 @@ class BrokerLane:
                 raise
         return stored
 
-    def _until_done(self, step: Callable[[], Counter[bytes]]) -> Counter[bytes]:
+    def _until_done(self, step: Callable[[], Result]) -> Result:
         """Repeat a step while it fails in a way that may pass. Raises SinkStalled."""
         return until_done(
             step,

@@ -102,6 +102,13 @@ class RowReader:
                 f"{', '.join(name for name in names.values() if name)}"
             )
 
+    def topics(self, batch: pa.RecordBatch) -> list[str]:
+        """Of its rows, each once. Rows without one are told by ``rows``."""
+        if self._topic:
+            return [self._topic]
+        found = pc.unique(batch.column(self._at["topic"])).to_pylist()
+        return [topic for topic in found if topic]
+
     def rows(self, batch: pa.RecordBatch) -> Iterator[SinkRow]:
         """Raises BadRow at the first row that can never be a message."""
         count = batch.num_rows

@@ -3,9 +3,9 @@
 Each queue has at most one request under way, so that the rows of a queue keep their order whatever is sent again. All
 queues together have several, so that the brokers need not wait for the task, nor the task for them.
 
-A row's unique key is a hash of what is sent, of the sink, the batch and the partition. When a batch is repeated, the
-brokers are asked which keys they hold of it, and each of those is left out once. So the order of the rows does not
-matter, nor which queue they went to; a row that is not the same as before is written.
+A row's unique key is a hash of what is sent, of the sink and the batch. When a partition is repeated, the brokers are
+asked which keys they hold of it, and each of those is left out once. So the order of the rows does not matter, nor
+which queue they went to. When the whole batch is begun anew by another run, it is checked first (``sink_repeat``).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable
 from hashlib import blake2b
+from itertools import chain
 from typing import Final
 
 import pyarrow as pa
@@ -31,9 +32,11 @@ from cometmq.model.sink import SinkMark
 from cometmq.spark.cluster import Cluster
 from cometmq.spark.connection import BlockingConnection
 from cometmq.spark.retry import until_done
-from cometmq.spark.sink_errors import BadRow, SinkStalled
-from cometmq.spark.sink_lane import BrokerLane, Request
+from cometmq.spark.sink_errors import BadRow, NotRepeatable, SinkStalled
+from cometmq.spark.sink_lane import BrokerLane
 from cometmq.spark.sink_options import BATCH_BYTES_MAX, SinkOptions
+from cometmq.spark.sink_repeat import WAY_OUT, Spool, wait_for_others
+from cometmq.spark.sink_request import Request
 from cometmq.spark.sink_rows import RowReader, SinkRow
 
 KEY_BYTES: Final = 16
@@ -73,22 +76,27 @@ class _TopicTarget:
 
 
 class SinkWriter:
-    """Use it as ``writer.write(batches)``, then ``close``."""
+    """Use it as ``writer.write(batches)``, then ``close``.
 
-    def __init__(self, options: SinkOptions, mark: SinkMark) -> None:
+    Args:
+        run: the same for all partitions of a batch, and another one when the batch is begun anew.
+    """
+
+    def __init__(self, options: SinkOptions, mark: SinkMark, run: str) -> None:
         self.written = 0
         self.left_out = 0
         """Rows that an earlier attempt had stored."""
         self._options = options
         self._mark = mark
         self._attempt = uuid.uuid4().hex
+        self._run = run
         self._cluster = Cluster(options.connection)
         self._lanes: dict[str, BrokerLane] = {}
         self._topics: dict[str, _TopicTarget] = {}
         self._stored: Counter[bytes] = Counter()
         self._delayed_seen: Counter[bytes] = Counter()
         self._buffered_bytes = 0
-        self._key_base = blake2b(str(mark).encode(), digest_size=KEY_BYTES)
+        self._key_base = blake2b(f"{mark.sink}/{mark.batch}".encode(), digest_size=KEY_BYTES)
         self._mark_text = f"{SINK}\x01{mark}\x02"
         self._use_text("", "")
 
@@ -102,12 +110,18 @@ class SinkWriter:
 
         Raises:
             BadRow: a row that can never be a message; rows before it may have been written.
+            NotRepeatable: an earlier run has begun the batch with other rows in this partition.
             CometError: brokers or name servers refuse or fail for longer than they may.
         """
+        left = iter(batches)
         reader: RowReader | None = None
-        for batch in batches:
+        for batch in left:
             if reader is None:
                 reader = RowReader(batch.schema, self._options)
+            self._open_all(reader.topics(batch))
+            if any(lane.needs_check for lane in self._lanes.values()):
+                self._write_checked(reader, chain([batch], left))
+                break
             for row in reader.rows(batch):
                 self._add(row)
         for topic in self._topics.values():
@@ -121,12 +135,56 @@ class SinkWriter:
             lane.close()
         self._cluster.close()
 
+    def _write_checked(self, reader: RowReader, batches: Iterable[pa.RecordBatch]) -> None:
+        """Nothing is written before it is clear that no row comes twice. Raises NotRepeatable."""
+        spool = Spool()
+        try:
+            for batch in batches:
+                self._open_all(reader.topics(batch))
+                spool.add(batch)
+            spool.end()
+            self._check(row for batch in spool.batches() for row in reader.rows(batch))
+            for batch in spool.batches():
+                for row in reader.rows(batch):
+                    self._add(row)
+        finally:
+            spool.close()
+
+    def _check(self, rows: Iterable[SinkRow]) -> None:
+        stored = self._stored.copy()
+        delayed_seen = self._delayed_seen.copy()
+        missing = bytearray()
+        are_comparable = True
+        for row in rows:
+            key = self._key(row)
+            if stored[key] > 0:
+                stored[key] -= 1
+            else:
+                missing += key
+                are_comparable &= not row.is_delayed
+        self._delayed_seen = delayed_seen
+        if (strange := stored.total()) > 0:
+            mark = self._mark
+            raise NotRepeatable(
+                f"sink {mark.sink} batch {mark.batch} partition {mark.partition}: an earlier run has stored {strange} "
+                "rows that are not among its rows now: the batch is cut differently, its rows differ, or two writes of "
+                f"it share a sinkId. Nothing of this partition was written. {WAY_OUT}"
+            )
+        lanes = [lane for lane in self._lanes.values() if lane.needs_check]
+        for lane in lanes:
+            lane.confirm()
+        if missing:
+            wait_for_others(
+                lanes,
+                missing,
+                are_comparable=are_comparable,
+                seconds=self._options.retry_seconds,
+                monotonic=time.monotonic,
+                sleep=time.sleep,
+            )
+
     def _add(self, row: SinkRow) -> None:
-        topic = self._topics.get(row.topic)
-        if topic is None:
-            topic = self._topics[row.topic] = self._find(row.topic)
-        if row.text != self._text or row.topic != self._topic:
-            self._use_text(row.topic, row.text)
+        topic = self._topics[row.topic]
         key = self._key(row)
         if self._stored and self._stored[key] > 0:
             self._stored[key] -= 1
@@ -177,6 +235,8 @@ class SinkWriter:
         self._key_end = f"\x02{self._mark_text}{text}".encode()
 
     def _key(self, row: SinkRow) -> bytes:
+        if row.text != self._text or row.topic != self._topic:
+            self._use_text(row.topic, row.text)
         if row.identity is not None:
             hasher = self._key_base.copy()
             hasher.update(f"\0id\0{row.topic}\0{row.identity}".encode())
@@ -186,7 +246,7 @@ class SinkWriter:
         if row.is_delayed:
             # The broker tells delayed messages of one time apart by their keys.
             plain = hasher.digest()
-            hasher.update(b"\0%d" % self._delayed_seen[plain])
+            hasher.update(b"\0%d/%d" % (self._mark.partition, self._delayed_seen[plain]))
             self._delayed_seen[plain] += 1
         return hasher.digest()
 
@@ -213,6 +273,11 @@ class SinkWriter:
         request.keys.append(key)
         request.elements.append(element)
         target.lane.submit(request)
+
+    def _open_all(self, topics: Iterable[str]) -> None:
+        for topic in topics:
+            if topic not in self._topics:
+                self._topics[topic] = self._find(topic)
 
     def _find(self, topic: str) -> _TopicTarget:
         """The queues of a topic; their brokers are asked what they hold of this batch before anything is sent there."""
@@ -271,7 +336,7 @@ class SinkWriter:
                 timeout=self._options.send_seconds,
             )
 
-        lane = BrokerLane(broker_name, connect, self._options, self._mark, self._attempt)
+        lane = BrokerLane(broker_name, connect, self._options, self._mark, self._attempt, self._run)
         try:
             self._stored += lane.open()
         except BaseException:

@@ -334,9 +334,11 @@ class MessageStore:
         """Rows that sinks wrote, and where they are, from an offset on, which must be where a record begins."""
         return sink_marks_since(self._log, physical_offset)
 
-    def sink_rows(self, mark: SinkMark, start: int, stop: int, bytes_max: int) -> SinkRows:
+    def sink_rows(
+        self, mark: SinkMark, start: int, stop: int, bytes_max: int, *, of_others: bool = False
+    ) -> SinkRows:
         """See ``sink_scan``."""
-        return sink_rows(self._log, mark, start, stop, bytes_max)
+        return sink_rows(self._log, mark, start, stop, bytes_max, of_others=of_others)
 
     def query(
         self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int

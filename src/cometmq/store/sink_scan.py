@@ -40,15 +40,24 @@ def sink_marks_since(log: CommitLog, start: int) -> Iterator[tuple[SinkMark, int
             yield mark, scanned.physical_offset
 
 
-def sink_rows(log: CommitLog, mark: SinkMark, start: int, stop: int, bytes_max: int) -> SinkRows:
-    """The rows that carry a mark, between two offsets, as far as ``bytes_max`` bytes of the log go."""
+def sink_rows(
+    log: CommitLog, mark: SinkMark, start: int, stop: int, bytes_max: int, *, of_others: bool
+) -> SinkRows:
+    """The rows that carry a mark, between two offsets, as far as ``bytes_max`` bytes of the log go.
+
+    Args:
+        of_others: those of the batch that other partitions wrote instead.
+    """
     first = max(start, log.start)
     stop = min(stop, log.end)
     rows = bytearray()
     count = 0
     walk = LogWalk(log.row, first, stop=min(stop, first + bytes_max), check_crc=False)
     for scanned in walk:
-        if sink_mark_in(scanned.properties) == mark and not _is_copy(scanned):
+        found = sink_mark_in(scanned.properties)
+        if found is None or found.sink != mark.sink or found.batch != mark.batch:
+            continue
+        if (found.partition != mark.partition) == of_others and not _is_copy(scanned):
             rows += scanned.physical_offset.to_bytes(8, "big") + _key(scanned.properties)
             count += 1
     return SinkRows(bytes(rows), count, max(walk.position, first))

@@ -53,8 +53,10 @@ class SinkProcessor:
     def open(self, connection: Connection, command: Command) -> Command | Awaitable[Command]:
         header = decode_fields(OpenSinkHeader, command.ext)
         mark = _mark(header)
-        if not 0 < len(header.writer) <= WRITER_CHARS_MAX:
-            raise _invalid(f"a writer's name has 1 to {WRITER_CHARS_MAX} characters")
+        if not 0 < len(header.writer) <= WRITER_CHARS_MAX or len(header.run) > WRITER_CHARS_MAX:
+            raise _invalid(
+                f"a writer's name has 1 to {WRITER_CHARS_MAX} characters, a run's no more"
+            )
         if self._is_slave:
             raise Refused(
                 ResponseCode.SERVICE_NOT_AVAILABLE,
@@ -77,11 +79,23 @@ class SinkProcessor:
 
     def _open(self, command: Command, header: OpenSinkHeader, mark: SinkMark) -> Command:
         log_end = self._store.max_physical
-        first_offset = self._record.open(
-            mark, header.writer, is_again=header.is_again, log_end=log_end
+        opened = self._record.open(
+            mark,
+            header.writer,
+            is_again=header.is_again,
+            log_end=log_end,
+            run=header.run,
+            is_checked=header.is_checked,
         )
         self._keeper.used()
-        reply = OpenSinkReply(first_offset=first_offset, end_offset=log_end)
+        reply = OpenSinkReply(
+            first_offset=opened.first_offset,
+            end_offset=log_end,
+            is_checked=opened.is_checked,
+            unchecked=",".join(map(str, opened.unchecked)),
+            is_other_run=opened.is_other_run,
+            batch_offset=opened.batch_offset,
+        )
         return command.reply(ext=encode_fields(reply))
 
     def stored(self, connection: Connection, command: Command) -> Command:
@@ -90,7 +104,7 @@ class SinkProcessor:
         first, end = header.first_offset, min(header.end_offset, self._store.max_physical)
         if first < 0:
             raise _invalid(f"firstOffset {first} is negative")
-        found = self._store.sink_rows(mark, first, end, SCAN_BYTES)
+        found = self._store.sink_rows(mark, first, end, SCAN_BYTES, of_others=header.of_others)
         if found.next_offset <= first < end:
             raise _invalid(f"no record of the log begins at offset {first}")
         # Asking is a sign of life, too: a long read must not end in a lane that was closed meanwhile.

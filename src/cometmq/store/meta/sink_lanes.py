@@ -20,6 +20,7 @@ class LaneRow(NamedTuple):
     partition: int
     batch: int
     first_offset: int
+    run: str = ""
 
 
 class SinkLanesContent(msgspec.Struct, rename="camel"):

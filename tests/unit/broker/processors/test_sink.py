@@ -16,6 +16,7 @@ from cometmq.broker.sink_keeper import PAUSE_SECONDS, SinkKeeper
 from cometmq.broker.sink_record import SinkRecord
 from cometmq.protocol.command import Command
 from cometmq.store.message_store import MessageStore
+from cometmq.store.meta.json_file import JsonFile
 from cometmq.store.meta.sink_lanes import SinkLanesFile
 from cometmq.testing.faulty_files import Outage
 
@@ -63,7 +64,7 @@ class Sinks:
         reply: Command = self.rig.send("T", b"x", i=text, **fields)
         return reply.code
 
-    def stored(self, first: int, end: int, batch: int = 0) -> list[str]:
+    def stored(self, first: int, end: int, batch: int = 0, others: str = "false") -> list[str]:
         """The keys found, read piece by piece."""
         keys: list[str] = []
         while first < end:
@@ -74,6 +75,7 @@ class Sinks:
                 batch=str(batch),
                 firstOffset=str(first),
                 endOffset=str(end),
+                others=others,
             )
             assert reply.code == 0, reply.remark
             assert reply.ext is not None
@@ -118,6 +120,17 @@ def test_a_long_log_is_read_in_pieces(sinks: Sinks, monkeypatch: pytest.MonkeyPa
         sinks.send(key)
     first, end = sinks.open()
     assert sinks.stored(first, end) == KEYS
+
+
+def test_rows_of_other_partitions_are_found_when_asked_for(sinks: Sinks) -> None:
+    sinks.open(writer="w")
+    for key, partition in zip(KEYS[:4], (0, 1, 2, 0), strict=True):
+        sinks.rig.send("T", b"x", i=f"UNIQ_KEY\x01{key}\x02__SINK\x01s/{partition}/0")
+    sinks.rig.send("T", b"x", i=f"UNIQ_KEY\x01{KEYS[5]}\x02__SINK\x01s/1/1")
+    sinks.rig.send("T", b"x", i=f"UNIQ_KEY\x01{KEYS[6]}\x02__SINK\x01t/1/0")
+    end = sinks.rig.store.max_physical
+    assert sinks.stored(0, end) == [KEYS[0], KEYS[3]]
+    assert sinks.stored(0, end, others="true") == [KEYS[1], KEYS[2]]
 
 
 def test_sends_of_a_writer_that_was_replaced_are_refused(sinks: Sinks) -> None:
@@ -284,6 +297,12 @@ class TestOverRestarts:
         saved = sinks.file.load()
         assert saved is not None
         assert saved.is_writing
+
+    def test_lanes_of_an_older_file_are_read(self, sinks: Sinks) -> None:
+        content = b'{"isWriting":false,"logOffset":0,"lanes":[["s",0,3,17]]}'
+        JsonFile("/store/config/sinkLanes.json", sinks.rig.files).save(content)
+        sinks.restart()
+        assert [tuple(row) for row in sinks.record.rows()] == [("s", 0, 3, 17, "")]
 
     def test_a_closed_sink_stays_forgotten(self, sinks: Sinks) -> None:
         sinks.open(batch=1)

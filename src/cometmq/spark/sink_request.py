@@ -1,0 +1,36 @@
+"""What a sink sends at once: messages for one queue."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from cometmq.model.message_queue import MessageQueue
+
+
+class Request:
+    """Messages for one queue, sent as a batch, or a single one that may be delayed."""
+
+    __slots__ = ("elements", "is_batch", "keys", "number", "queue", "seen_offset", "wire_topic")
+
+    def __init__(self, queue: MessageQueue, wire_topic: str, *, is_batch: bool) -> None:
+        self.queue = queue
+        self.wire_topic = wire_topic
+        self.is_batch = is_batch
+        self.keys: list[bytes] = []
+        self.elements: list[tuple[int, bytes, bytes]] = []
+        """Flag, body and properties of each message."""
+        self.number = 0
+        """Under which it is under way; 0 when it is not."""
+        self.seen_offset = 0
+        """An offset of the log that was reached before this was sent."""
+
+    def leave_out(self, stored: Counter[bytes]) -> None:
+        """Drop the messages that are stored already."""
+        kept = []
+        for key, element in zip(self.keys, self.elements, strict=True):
+            if stored[key] > 0:
+                stored[key] -= 1
+            else:
+                kept.append((key, element))
+        self.keys = [key for key, _ in kept]
+        self.elements = [element for _, element in kept]
