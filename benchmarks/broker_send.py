@@ -20,7 +20,7 @@ from cometmq.protocol.command import Command
 from cometmq.protocol.frame import decode_bytes
 from cometmq.remoting.connection import Connection
 from cometmq.standalone import Standalone
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 
 ROUNDS = 5
 BODY = b"x" * 1024

@@ -22,7 +22,7 @@ from cometmq.model.address import pack_host
 from cometmq.model.java_hash import java_hash
 from cometmq.store.config import StoreConfig
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 
 HOST = pack_host("127.0.0.1", 10911)
 BODY_BYTES = 1024

@@ -32,7 +32,7 @@ from cometmq.model.address import pack_host  # noqa: E402
 from cometmq.model.java_hash import java_hash  # noqa: E402
 from cometmq.store.config import StoreConfig  # noqa: E402
 from cometmq.store.message_store import MessageStore  # noqa: E402
-from cometmq.store.put import NewMessage  # noqa: E402
+from cometmq.store.new_messages import NewMessage  # noqa: E402
 
 RESULT = HERE / "results" / "spark_memory.json"
 MESSAGES = 10_000_000
@@ -97,7 +97,7 @@ def fill(store_directory: Path, messages: int, body_bytes: int) -> None:
                     born_timestamp=1_700_000_000_000 + number,
                 )
             )
-        store.put_batch(batch)
+        store.put_all(batch)
         if turn % 10_000 == 0:
             print(f"… {turn * BATCH:,} messages stored", file=sys.stderr, flush=True)
     store.close()

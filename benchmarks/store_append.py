@@ -17,7 +17,7 @@ from cometmq.model.address import pack_host
 from cometmq.model.java_hash import java_hash
 from cometmq.store.config import FlushConfig, StoreConfig
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 
 HOST = pack_host("127.0.0.1", 10911)
 BODY = b"x" * 1024
@@ -65,8 +65,8 @@ def run(directory: str, message_count: int, queue_count: int) -> None:
             message.queue_id = queue_count
     started = time.perf_counter()
     for batch in batches:
-        store.put_batch(batch)
-    report("put_batch of 32", len(batches), time.perf_counter() - started)
+        store.put_all(batch)
+    report("put_all of 32", len(batches), time.perf_counter() - started)
     measure_get(store, "get of 32 adjacent", queue_count)
     measure_get(store, "get of 32 scattered", 0)
     started = time.perf_counter()

@@ -21,7 +21,7 @@ from cometmq.model.java_hash import java_hash
 from cometmq.model.record import Record, decode_record, decode_records
 from cometmq.store.config import CommitLogConfig, ConsumeQueueConfig, IndexConfig, StoreConfig
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage, Stored
+from cometmq.store.new_messages import NewMessage, Stored
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 ALL_TIME = (0, (1 << 63) - 1)

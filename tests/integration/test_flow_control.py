@@ -111,22 +111,22 @@ def test_sends_behind_a_slow_append_are_refused() -> None:
         ):
             assert (await client.send(TOPIC, b"first")).code == OK
             store: Any = servers.servers.broker.store
-            put_each = store.put_each
+            append_each = store.append_each
             host, _, port = servers.broker_address.rpartition(":")
             behind = socket.create_connection((host, int(port)))
 
             def slow_put(messages: Any) -> Any:
-                store.put_each = put_each
+                store.append_each = append_each
                 # They arrive while the broker does nothing but append.
                 behind.sendall(b"".join(encode_bytes(send_request(n)) for n in range(4)))
                 time.sleep(0.15)
-                return put_each(messages)
+                return append_each(messages)
 
             with behind:
                 # The broker has to know the connection before: what is not yet accepted does not stand behind anything.
                 behind.sendall(encode_bytes(Command(9999)))
                 await asyncio.to_thread(read_command, behind)
-                store.put_each = slow_put
+                store.append_each = slow_put
                 assert (await client.send(TOPIC, b"x")).code == OK, "it was stored"
                 for _ in range(4):
                     reply = await asyncio.to_thread(read_command, behind)

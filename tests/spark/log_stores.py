@@ -13,7 +13,7 @@ from cometmq.model.java_hash import java_hash
 from cometmq.model.properties import render_properties
 from cometmq.store.config import CommitLogConfig, ConsumeQueueConfig, IndexConfig, StoreConfig
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 from cometmq.testing.fake_clock import FakeClock
 
 GOLDEN = Path(__file__).parent.parent / "golden"

@@ -17,7 +17,7 @@ from cometmq.model.properties import (
     split_keys,
 )
 from cometmq.model.record import Record
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 
 FIRST_LEVEL: Final = 3
 """The delay level before the first retry; each further one waits a level longer."""

@@ -1,60 +1,45 @@
-"""Byte layout of a record: the store writes it, a pull ships it unchanged, the client decodes it.
+"""Records in their parts: the store writes them, a pull ships them unchanged, the client decodes them.
 
-    at   width  field                          at   width  field
-    0    4      total size                     56   8      store timestamp, ms
-    4    4      magic                          64   8|20   store host
-    8    4      CRC32 of the stored body       72   4      reconsume times
-    12   4      queue id                       76   8      prepared transaction offset
-    16   4      flag (the user's)              84   4+n    body
-    20   8      queue offset                        1+n    topic (2+n in a V2 record)
-    28   8      physical offset                     2+n    properties
-    36   4      system flag
-    40   8      born timestamp, ms
-    48   8|20   born host: address, port
-
-All integers are big-endian and signed. The positions from 56 on are those of two IPv4 hosts; an IPv6 host
-(system flag 16 for the born, 32 for the store host) takes 12 bytes more.
+``record_layout`` says where everything lies. Here single records are read and written; ``store.record_writer`` writes
+many at once.
 """
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from typing import Final
 from zlib import crc32
 
 from cometmq.base.errors import CometError
 from cometmq.model.address import host_text
 from cometmq.model.message_id import offset_id_text
 from cometmq.model.properties import parse_properties
-
-MAGIC_V1: Final = 0xDAA320A7
-MAGIC_V2: Final = 0xDAA320AB
-MAGIC_BLANK: Final = 0xCBD43194
-BLANK_BYTES: Final = 8
-"""A file must keep room for a blank record (size + magic) at its end."""
-
-FIXED_BYTES_V4: Final = 91
-"""A V1 record with two IPv4 hosts and without body, topic and properties."""
-
-QUEUE_OFFSET_AT: Final = 20
-PHYSICAL_OFFSET_AT: Final = 28
-SYS_FLAG_AT: Final = 36
-BORN_HOST_AT: Final = 48
-
-_V6_HOST: Final = 16 | 32
-"""The system flag bits of IPv6 hosts, as plain integers: an enum's operators cost more than the rest of a read."""
-
-# size, magic, crc, queue id, flag, queue offset, physical offset, sys flag, born timestamp
-_HEAD = struct.Struct(">iIIiiqqiq")
-# The same, and all that follows up to the body, with two IPv4 hosts: a read of such a record is one step.
-_FIXED_V4 = struct.Struct(">iIIiiqqiq8sq8siqi")
-# store timestamp
-_STORED = struct.Struct(">q")
-# reconsume times, prepared transaction offset, body length
-_TAIL = struct.Struct(">iqi")
-_BLANK = struct.Struct(">iI")
-_INT = struct.Struct(">i")
+from cometmq.model.record_layout import (
+    BODY_AT_V4,
+    BODY_LENGTH,
+    BORN_HOST_AT,
+    BORN_V6,
+    CRC_MASK,
+    FIXED_BYTES_V4,
+    HEAD_V4,
+    HOST_V4_BYTES,
+    HOST_V6_BYTES,
+    MAGIC_BLANK,
+    MAGIC_V1,
+    MAGIC_V2,
+    START,
+    STORE_V6,
+    SYS_FLAG_AT,
+    TAIL,
+    TEXT_LENGTH,
+    TIMESTAMP,
+    V6_HOSTS,
+    body_at,
+    head,
+    host_bits,
+    magic_of,
+    topic_field,
+)
 
 
 class BadRecord(CometError):
@@ -104,16 +89,7 @@ class Record:
 
 
 def body_crc(body: bytes) -> int:
-    return crc32(body) & 0x7FFFFFFF
-
-
-def record_size(
-    *, born_host: bytes, store_host: bytes, body: bytes, topic: bytes, properties: bytes
-) -> int:
-    """Bytes a V1 record takes (a topic above 127 bytes makes it V2, one byte longer)."""
-    hosts_extra = len(born_host) + len(store_host) - 16
-    version_extra = 1 if len(topic) > 127 else 0
-    return FIXED_BYTES_V4 + hosts_extra + version_extra + len(body) + len(topic) + len(properties)
+    return crc32(body) & CRC_MASK
 
 
 def encode_record(
@@ -134,37 +110,33 @@ def encode_record(
     properties: bytes,
 ) -> bytes:
     """The record's bytes. The host bits of ``sys_flag`` must agree with the hosts."""
-    assert (len(born_host) == 20) == bool(sys_flag & 16), (born_host, sys_flag)
-    assert (len(store_host) == 20) == bool(sys_flag & 32), (store_host, sys_flag)
-    if len(topic) > 127:
-        magic, topic_head = MAGIC_V2, len(topic).to_bytes(2, "big")
-    else:
-        magic, topic_head = MAGIC_V1, bytes((len(topic),))
-    body_bytes = len(body)
-    size = record_size(
-        born_host=born_host, store_host=store_host, body=body, topic=topic, properties=properties
-    )
+    born_bytes, store_bytes = len(born_host), len(store_host)
+    assert sys_flag & V6_HOSTS == host_bits(born_bytes, store_bytes), (sys_flag, born_host)
+    before_body = head(born_bytes, store_bytes)
+    topic_part = topic_field(topic)
+    size = before_body.size + len(body) + len(topic_part) + TEXT_LENGTH.size + len(properties)
     return b"".join(
         (
-            _HEAD.pack(
+            before_body.pack(
                 size,
-                magic,
-                crc32(body) & 0x7FFFFFFF,
+                magic_of(len(topic_part)),
+                crc32(body) & CRC_MASK,
                 queue_id,
                 flag,
                 queue_offset,
                 physical_offset,
                 sys_flag,
                 born_timestamp,
+                born_host,
+                store_timestamp,
+                store_host,
+                reconsume_times,
+                prepared_transaction_offset,
+                len(body),
             ),
-            born_host,
-            _STORED.pack(store_timestamp),
-            store_host,
-            _TAIL.pack(reconsume_times, prepared_transaction_offset, body_bytes),
             body,
-            topic_head,
-            topic,
-            len(properties).to_bytes(2, "big"),
+            topic_part,
+            TEXT_LENGTH.pack(len(properties)),
             properties,
         )
     )
@@ -172,12 +144,12 @@ def encode_record(
 
 def encode_blank(remaining_bytes: int) -> bytes:
     """The marker that fills the rest of a log file."""
-    return _BLANK.pack(remaining_bytes, MAGIC_BLANK)
+    return START.pack(remaining_bytes, MAGIC_BLANK)
 
 
 def peek(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
     """Size and magic of what starts at ``position``."""
-    size, magic = _BLANK.unpack_from(buffer, position)
+    size, magic = START.unpack_from(buffer, position)
     return size, magic
 
 
@@ -207,24 +179,24 @@ def read_record(buffer: bytes | memoryview, position: int, check_crc: bool) -> P
             reconsume_times,
             prepared_offset,
             body_bytes,
-        ) = _FIXED_V4.unpack_from(buffer, position)
+        ) = HEAD_V4.unpack_from(buffer, position)
         if magic != MAGIC_V1 and magic != MAGIC_V2:
             raise BadRecord(f"magic {magic:#x} is not that of a record")
         if size < FIXED_BYTES_V4 or size > at_hand:
             raise BadRecord(f"record of {size} bytes with {at_hand} at hand")
-        at = position + _FIXED_V4.size
-        if sys_flag & _V6_HOST:
+        at = position + BODY_AT_V4
+        if sys_flag & V6_HOSTS:
             at = position + BORN_HOST_AT
-            born_bytes = 20 if sys_flag & 16 else 8
+            born_bytes = HOST_V6_BYTES if sys_flag & BORN_V6 else HOST_V4_BYTES
             born_host = bytes(buffer[at : at + born_bytes])
             at += born_bytes
-            (store_timestamp,) = _STORED.unpack_from(buffer, at)
-            at += 8
-            store_bytes = 20 if sys_flag & 32 else 8
+            (store_timestamp,) = TIMESTAMP.unpack_from(buffer, at)
+            at += TIMESTAMP.size
+            store_bytes = HOST_V6_BYTES if sys_flag & STORE_V6 else HOST_V4_BYTES
             store_host = bytes(buffer[at : at + store_bytes])
             at += store_bytes
-            reconsume_times, prepared_offset, body_bytes = _TAIL.unpack_from(buffer, at)
-            at += _TAIL.size
+            reconsume_times, prepared_offset, body_bytes = TAIL.unpack_from(buffer, at)
+            at += TAIL.size
         end = position + size
         topic_at = at + body_bytes
         if body_bytes < 0 or topic_at > end:
@@ -244,7 +216,7 @@ def read_record(buffer: bytes | memoryview, position: int, check_crc: bool) -> P
         raise BadRecord(f"cut off after {at_hand} bytes") from error
     if properties_end != end:
         raise BadRecord(f"parts of {properties_end - position} bytes in a record of {size}")
-    if check_crc and body_bytes and crc32(body) & 0x7FFFFFFF != crc:
+    if check_crc and body_bytes and crc32(body) & CRC_MASK != crc:
         raise BadRecord(f"body does not match its checksum {crc}")
     try:
         topic = str(buffer[at:topic_end], "utf-8")
@@ -291,9 +263,8 @@ def properties_text(record: bytes | memoryview) -> str:
     """
     try:
         # The host bits are in the last byte of the flag.
-        hosts = record[SYS_FLAG_AT + 3] & _V6_HOST
-        at = _FIXED_V4.size + 12 * hosts.bit_count() if hosts else _FIXED_V4.size
-        (body_bytes,) = _INT.unpack_from(record, at - 4)
+        at = body_at(record[SYS_FLAG_AT + 3])
+        (body_bytes,) = BODY_LENGTH.unpack_from(record, at - BODY_LENGTH.size)
         topic_at = at + body_bytes
         if body_bytes < 0:
             raise BadRecord(f"body of {body_bytes} bytes")

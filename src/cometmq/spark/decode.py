@@ -26,7 +26,8 @@ from cometmq.model.batch import decode_batch
 from cometmq.model.compression import decompress
 from cometmq.model.flags import SysFlag
 from cometmq.model.properties import BODY_ERROR, KEYS, TAGS, UNIQ_KEY
-from cometmq.model.record import BORN_HOST_AT, decode_record, encode_record
+from cometmq.model.record import decode_record, encode_record
+from cometmq.model.record_layout import BORN_HOST_AT
 from cometmq.model.subscription import build_subscription
 from cometmq.spark.frames import (
     DATA_BYTES_MAX,

@@ -10,14 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from cometmq.base.errors import CometError
-from cometmq.model.record import (
-    BORN_HOST_AT,
-    FIXED_BYTES_V4,
-    MAGIC_V1,
-    MAGIC_V2,
-    BadRecord,
-    read_record,
-)
+from cometmq.model.record import BadRecord, read_record
+from cometmq.model.record_layout import BORN_HOST_AT, FIXED_BYTES_V4, MAGIC_V1, MAGIC_V2
 
 Ints = np.ndarray[Any, np.dtype[Any]]
 Data = bytes | bytearray | memoryview

@@ -11,7 +11,7 @@ import numpy as np
 
 from cometmq.base.errors import StoreError
 from cometmq.model.message_queue import MessageQueue
-from cometmq.model.record import BORN_HOST_AT, SYS_FLAG_AT
+from cometmq.model.record_layout import BORN_HOST_AT, SYS_FLAG_AT
 from cometmq.spark.admission import Patience, share
 from cometmq.spark.byte_limit import fitting
 from cometmq.spark.cluster import Bounds

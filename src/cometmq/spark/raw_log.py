@@ -19,15 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
 
-from cometmq.model.record import (
+from cometmq.model.record import BadRecord, read_record
+from cometmq.model.record_layout import (
     BLANK_BYTES,
     FIXED_BYTES_V4,
     MAGIC_BLANK,
     MAGIC_V1,
     MAGIC_V2,
     PHYSICAL_OFFSET_AT,
-    BadRecord,
-    read_record,
 )
 from cometmq.spark.decode import UndecodableRecord, decode_at
 from cometmq.spark.log_files import RECORD_BYTES_MAX, LogFileGone, LogFiles, StoreDirectory

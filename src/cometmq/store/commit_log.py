@@ -15,7 +15,8 @@ from typing import Final
 
 from cometmq.base.errors import RecordTooLarge
 from cometmq.base.ports import Clock, File, Files
-from cometmq.model.record import BLANK_BYTES, MAGIC_V1, MAGIC_V2, encode_blank
+from cometmq.model.record import encode_blank
+from cometmq.model.record_layout import BLANK_BYTES, MAGIC_V1, MAGIC_V2
 from cometmq.store.config import CommitLogConfig
 from cometmq.store.mapped_file_queue import MappedFileQueue
 from cometmq.store.next_file import NextFile

@@ -154,6 +154,24 @@ class ConsumeQueues:
         queue.next_offset += count
         self.waiting_count += count
 
+    def append_all(
+        self,
+        queues: list[ConsumeQueue],
+        physical_offsets: list[int],
+        sizes: list[int],
+        tags_codes: list[int],
+    ) -> None:
+        """Add an entry to each of the queues, which may be the same."""
+        count = len(queues)
+        if count > 1 and queues.count(queues[0]) == count:
+            entries = b"".join(map(ENTRY.pack, physical_offsets, sizes, tags_codes))
+            self.append_batch(queues[0], entries)
+            return
+        for queue, place, size_bytes, tags_code in zip(
+            queues, physical_offsets, sizes, tags_codes, strict=True
+        ):
+            self.append(queue, place, size_bytes, tags_code)
+
     @property
     def is_write_due(self) -> bool:
         """Enough is waiting for a round to begin, or one is under way."""

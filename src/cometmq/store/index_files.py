@@ -176,32 +176,24 @@ class IndexFiles:
         count = len(keys)
         if self._room < count or len(self._pending_keys) >= GROUP_KEYS:
             self.reserve(count)
-        if count == 1:
-            self._pending_keys.append(keys[0])
-            self._pending_prefixes.append(prefix)
-            self._pending_offsets.append(physical_offset)
-            self._pending_times.append(store_timestamp)
-        else:
-            self._pend(prefix, keys, [physical_offset] * count, store_timestamp)
-        self._room -= count
+        self.add_batch([prefix] * count, keys, [physical_offset] * count, store_timestamp)
 
     def add_batch(
-        self, prefix: int, keys: list[str], physical_offsets: list[int], store_timestamp: int
+        self,
+        prefixes: list[int],
+        keys: list[str],
+        physical_offsets: list[int],
+        store_timestamp: int,
     ) -> None:
-        """``add`` of records behind all that were entered before, with a place for each key; room was reserved."""
+        """``add`` by columns, a row for each key, of records behind all that were entered before; room was reserved."""
         if self._is_lost:
             return
-        assert not physical_offsets or physical_offsets[0] > self._resume_offset, self
-        self._pend(prefix, keys, physical_offsets, store_timestamp)
-        self._room -= len(keys)
-
-    def _pend(
-        self, prefix: int, keys: list[str], physical_offsets: list[int], store_timestamp: int
-    ) -> None:
+        assert not physical_offsets or physical_offsets[0] >= self._resume_offset, self
         self._pending_keys += keys
-        self._pending_prefixes += repeat(prefix, len(keys))
+        self._pending_prefixes += prefixes
         self._pending_offsets += physical_offsets
         self._pending_times += repeat(store_timestamp, len(keys))
+        self._room -= len(keys)
 
     def query(self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int) -> list[int]:
         """Physical offsets of records that may carry the key, newest first.

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from cometmq.model.record import MAGIC_V1, MAGIC_V2, peek
+from cometmq.model.record import peek
+from cometmq.model.record_layout import MAGIC_V1, MAGIC_V2
 from cometmq.store.log_scan import SECTOR_BYTES, find_record, scan_record
 from cometmq.store.mapped_file_queue import MappedFileQueue
 

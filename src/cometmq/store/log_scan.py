@@ -10,16 +10,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from cometmq.model.record import (
-    BLANK_BYTES,
-    FIXED_BYTES_V4,
-    MAGIC_BLANK,
-    MAGIC_V1,
-    MAGIC_V2,
-    BadRecord,
-    decode_record,
-    peek,
-)
+from cometmq.model.record import BadRecord, decode_record, peek
+from cometmq.model.record_layout import BLANK_BYTES, FIXED_BYTES_V4, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
 from cometmq.store.mapped_file_queue import MappedFileQueue
 
 # All of a record up to its body, for two IPv4 hosts: size, magic, crc, queue id, flag, queue offset, physical

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Container, Iterator
 from typing import Final
 
-from cometmq.base.errors import CometError, DiskFull, StoreClosed, StoreError
+from cometmq.base.errors import CometError, DiskFull, StoreClosed, StoreError, UsageError
 from cometmq.base.ports import Clock, Files, Lock
 from cometmq.model.record import Record
 from cometmq.model.sink import SinkMark
@@ -42,7 +42,7 @@ from cometmq.store.flush import LogFlusher, QueueFlusher
 from cometmq.store.get import GetResult, QueryResult
 from cometmq.store.housekeeping import Housekeeping
 from cometmq.store.index_files import IndexFiles
-from cometmq.store.put import NewBatch, NewMessage, Stored, StoredBatch
+from cometmq.store.new_messages import NewMessage, NewMessages, Stored, StoredMessages
 from cometmq.store.queue_repair import QueueRepair
 from cometmq.store.reader import Reader, RecordFilter
 from cometmq.store.recovery import Recovery, Stop
@@ -209,40 +209,24 @@ class MessageStore:
             StoreClosed: not loaded, closed, or a flush has failed.
             UsageError: a topic that cannot be one.
         """
-        return self._appender.put(message)
+        return self.put_all([message])[0]
 
-    def put_each(self, messages: list[NewMessage]) -> list[Stored | Exception]:
-        """Append messages as ``put`` does one after the other, but with one write; each has its own outcome."""
-        return self._appender.put_each(messages)
-
-    def put_batch(self, messages: list[NewMessage]) -> list[Stored]:
-        """Append messages of one queue: all or none, one behind the other in one file.
-
-        Raises:
-            UsageError: an empty batch, or messages of several queues.
-            DiskFull, RecordTooLarge, StoreClosed: as in ``put``; nothing was stored.
-        """
-        return self._appender.put_batch(messages)
-
-    def put_columns(self, batch: NewBatch) -> StoredBatch:
-        """The same for plain messages by columns, which is quicker.
-
-        Raises:
-            UsageError: an empty batch, or messages that are not plain.
-            DiskFull, RecordTooLarge, StoreClosed: as in ``put``; nothing was stored.
-        """
-        return self._appender.put_columns(batch)
-
-    def put_together(self, messages: list[NewMessage]) -> list[Stored]:
-        """Append messages of different queues: all or none, one behind the other, with nothing in between.
+    def put_all(self, messages: list[NewMessage]) -> list[Stored]:
+        """Append messages all or none, one behind the other, with nothing in between. Raises as ``put``.
 
         A crash can cut the row short: then the last record of the log is one of these, and all before it are there.
-
-        Raises:
-            UsageError: none, or two of the same queue.
-            DiskFull, RecordTooLarge, StoreClosed: as in ``put``; nothing was stored.
         """
-        return self._appender.put_together(messages)
+        if not messages:
+            raise UsageError("expected messages to append, found none")
+        return self._appender.append(NewMessages.of(messages)).each()
+
+    def append(self, new: NewMessages) -> StoredMessages:
+        """``put_all`` by columns."""
+        return self._appender.append(new)
+
+    def append_each(self, new: NewMessages) -> list[StoredMessages | Exception]:
+        """Append messages that have nothing to do with each other: the outcome of all together, or one of each."""
+        return self._appender.append_each(new)
 
     def get(
         self,

@@ -10,7 +10,7 @@ import struct
 from functools import lru_cache
 from typing import Final
 
-from cometmq.model.record import FIXED_BYTES_V4
+from cometmq.model.record_layout import FIXED_BYTES_V4
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.log_scan import Scanned, scan_record

@@ -16,7 +16,7 @@ from cometmq.model.record import encode_record
 from cometmq.store.extended_queue import Unit
 from cometmq.store.get import GetStatus
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage, Stored
+from cometmq.store.new_messages import NewMessage, Stored
 
 Queue = tuple[str, int]
 ALWAYS: Final = (0, 1 << 62)

@@ -19,7 +19,7 @@ from cometmq.store.config import (
 )
 from cometmq.store.extended_queue import Unit
 from cometmq.store.extended_queues import no_bits
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 from cometmq.testing.store_model import PREPARED, ROLLBACK, Kept, Queue, StoreModel
 from cometmq.testing.store_simulation import StoreSimulation
 

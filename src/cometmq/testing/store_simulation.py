@@ -12,13 +12,11 @@ from collections.abc import Callable
 from typing import Final
 
 from cometmq.base.errors import DiskFull, StoreClosed, StoreError
-from cometmq.model.flags import TRANSACTION_MASK
-from cometmq.model.names import SCHEDULE_TOPIC
 from cometmq.model.record import decode_record
 from cometmq.store.config import StoreConfig
 from cometmq.store.extended_queues import FilterBits, no_bits
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewBatch, NewMessage, Stored
+from cometmq.store.new_messages import NewMessage, NewMessages, Stored, StoredMessages
 from cometmq.testing.fake_clock import FakeClock
 from cometmq.testing.faulty_files import Crashed, FaultyFiles, Moment, Outage
 from cometmq.testing.store_model import StoreModel
@@ -69,10 +67,7 @@ class StoreSimulation:
         answers: list[Stored] = []
 
         def send() -> None:
-            if len(batch) == 1:
-                answers.append(self.store.put(batch[0]))
-            else:
-                answers.extend(put_as_batch(self.store, batch))
+            answers.extend(self.store.put_all(batch))
 
         if self._do(send):
             for message, stored in zip(batch, answers, strict=True):
@@ -84,11 +79,15 @@ class StoreSimulation:
         self.puts_since_crash += 1
         self._in_flight = messages
         self._end_before = self.store.max_physical
-        answers: list[Stored | Exception] = []
-        if self._do(lambda: answers.extend(self.store.put_each(messages))):
-            for message, stored in zip(messages, answers, strict=True):
-                assert isinstance(stored, Stored), stored
-                self.model.keep(message, stored)
+        answers: list[StoredMessages | Exception] = []
+        new = NewMessages.of(messages)
+        if self._do(lambda: answers.extend(self.store.append_each(new))):
+            stored: list[Stored] = []
+            for outcome in answers:
+                assert isinstance(outcome, StoredMessages), outcome
+                stored += outcome.each()
+            for message, one in zip(messages, stored, strict=True):
+                self.model.keep(message, one)
         self._in_flight = []
 
     def flush(self) -> None:
@@ -271,40 +270,3 @@ class StoreSimulation:
         ):
             self.model.topic_ends[topic] = self.store.max_physical
         self._topic_in_flight = ""
-
-
-def put_as_batch(store: MessageStore, messages: list[NewMessage]) -> list[Stored]:
-    """By columns when they are plain and have in common what a batch has in common, else as they are."""
-    first = messages[0]
-    common = {
-        name: getattr(first, name)
-        for name in (
-            "topic",
-            "queue_id",
-            "sys_flag",
-            "born_timestamp",
-            "born_host",
-            "reconsume_times",
-        )
-    }
-    alike = all(
-        getattr(message, name) == value for message in messages for name, value in common.items()
-    )
-    if not alike or first.topic == SCHEDULE_TOPIC or first.sys_flag & TRANSACTION_MASK:
-        return store.put_batch(messages)
-    stored = store.put_columns(
-        NewBatch(
-            flags=[message.flag for message in messages],
-            bodies=[message.body for message in messages],
-            properties=[message.properties for message in messages],
-            tags_codes=[message.tags_code for message in messages],
-            keys=[key for message in messages for key in message.keys],
-            key_counts=[len(message.keys) for message in messages],
-            **common,
-        )
-    )
-    ends = [*stored.physical_offsets[1:], stored.end_offset]
-    return [
-        Stored(start, end - start, stored.queue_offset + number, stored.store_timestamp)
-        for number, (start, end) in enumerate(zip(stored.physical_offsets, ends, strict=True))
-    ]

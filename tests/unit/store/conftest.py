@@ -20,7 +20,7 @@ from cometmq.store.config import (
     StoreConfig,
 )
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 
 HOST = pack_host("127.0.0.1", 10911)
 

@@ -9,7 +9,7 @@ import pytest
 
 from cometmq.store.bulk_reader import BulkLimits, BulkResult
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 
 Lab = Any
 Make = Callable[..., NewMessage]

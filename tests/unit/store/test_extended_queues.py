@@ -19,7 +19,7 @@ from cometmq.store.consume_queue import ENTRY
 from cometmq.store.extended_queue import Unit, decode_unit, offset_of
 from cometmq.store.get import GetStatus
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 
 Lab = Any
 RED = "TAGS\x01red\x02"
@@ -120,8 +120,8 @@ def test_readers_see_the_tag(extended: Extended) -> None:
 
 
 def test_a_batch_has_units(extended: Extended) -> None:
-    extended.store.put_batch([message(), message("")])
-    extended.store.put_each([message(), message("", queue_id=1)])
+    extended.store.put_all([message(), message("")])
+    extended.store.put_all([message(), message("", queue_id=1)])
     assert [unit.tags_code for unit in extended.store.units("T", 0, 0, 9) if unit] == [
         java_hash("red"),
         0,

@@ -17,8 +17,8 @@ from cometmq.store.commit_log import CommitLog
 from cometmq.store.config import ASYNC_FLUSH, SYNC_FLUSH, FlushConfig
 from cometmq.store.flush import LogFlusher
 from cometmq.store.message_store import MessageStore
+from cometmq.store.new_messages import NewMessage
 from cometmq.store.next_file import NextFile
-from cometmq.store.put import NewMessage
 from cometmq.store.watermarks import Watermarks
 from cometmq.testing.fake_clock import FakeClock
 from cometmq.testing.faulty_files import FaultyFiles

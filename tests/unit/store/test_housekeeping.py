@@ -6,7 +6,7 @@ from typing import Any
 
 from cometmq.store.get import GetStatus
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 
 Lab = Any
 Make = Callable[..., NewMessage]

@@ -9,7 +9,8 @@ import pytest
 
 from cometmq.base.errors import DiskFull, RecordTooLarge, StoreClosed, StoreError, UsageError
 from cometmq.model.address import pack_host
-from cometmq.model.record import BLANK_BYTES, MAGIC_BLANK, Record, decode_record, decode_records
+from cometmq.model.record import Record, decode_record, decode_records
+from cometmq.model.record_layout import BLANK_BYTES, MAGIC_BLANK
 from cometmq.store.config import (
     CommitLogConfig,
     ConsumeQueueConfig,
@@ -18,10 +19,9 @@ from cometmq.store.config import (
 )
 from cometmq.store.get import GetResult, GetStatus
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage, Stored
+from cometmq.store.new_messages import NewMessage, NewMessages, Stored, StoredMessages
 from cometmq.testing.fake_clock import FakeClock
 from cometmq.testing.faulty_files import FaultyFiles
-from cometmq.testing.store_simulation import put_as_batch
 
 Lab = Any
 Make = Callable[..., NewMessage]
@@ -110,31 +110,29 @@ class Listening:
         return self._queue_id in (None, queue_id)
 
 
-@pytest.mark.parametrize("put", [put_as_batch, MessageStore.put_batch])
 def test_a_batch_stays_together_in_one_file_with_consecutive_offsets(
-    lab: Lab, message: Make, put: Callable[..., list[Stored]]
+    lab: Lab, message: Make
 ) -> None:
     store = lab.open()
     store.put(message(b"x" * 2000))
-    stored = put(store, [message(b"%d" % n + b"." * 800) for n in range(3)])
+    stored = store.put_all([message(b"%d" % n + b"." * 800) for n in range(3)])
     assert [one.queue_offset for one in stored] == [1, 2, 3]
     assert stored[0].physical_offset == 4096
     assert stored[1].physical_offset == stored[0].end_offset
     assert [body[:1] for body in bodies(store)] == [b"x", b"0", b"1", b"2"]
 
 
-@pytest.mark.parametrize("queue_ids", [[], [0, 1]])
-def test_a_batch_is_of_one_queue(lab: Lab, message: Make, queue_ids: list[int]) -> None:
+def test_no_messages_are_refused(lab: Lab) -> None:
     store = lab.open()
-    with pytest.raises(UsageError):
-        store.put_batch([message(queue_id=queue_id) for queue_id in queue_ids])
+    with pytest.raises(UsageError, match="found none"):
+        store.put_all([])
     assert store.max_physical == 0
 
 
 def test_messages_of_several_queues_are_put_together_or_not_at_all(lab: Lab, message: Make) -> None:
     store = lab.open()
     store.put(message(b"x" * 2000))
-    first, second = store.put_together([message(b"a" * 1500, queue_id=1), message(b"b" * 700)])
+    first, second = store.put_all([message(b"a" * 1500, queue_id=1), message(b"b" * 700)])
     assert (first.physical_offset, second.physical_offset) == (4096, first.end_offset)
     assert (first.queue_offset, second.queue_offset) == (0, 1)
     assert store.last_record == second.physical_offset
@@ -142,18 +140,8 @@ def test_messages_of_several_queues_are_put_together_or_not_at_all(lab: Lab, mes
     assert bodies(store, queue_id=1) == [b"a" * 1500]
     assert bodies(store) == [b"x" * 2000, b"b" * 700]
     with pytest.raises(RecordTooLarge):
-        store.put_together([message(b"a" * 1900, queue_id=n) for n in range(3)])
+        store.put_all([message(b"a" * 1900, queue_id=n) for n in range(3)])
     assert store.max_physical == second.end_offset
-
-
-@pytest.mark.parametrize("queue_ids", [[], [3, 3]])
-def test_what_is_put_together_is_of_different_queues(
-    lab: Lab, message: Make, queue_ids: list[int]
-) -> None:
-    store = lab.open()
-    with pytest.raises(UsageError):
-        store.put_together([message(queue_id=queue_id) for queue_id in queue_ids])
-    assert store.max_physical == 0
 
 
 def test_too_large_is_refused_and_nothing_is_written(lab: Lab, message: Make) -> None:
@@ -163,11 +151,9 @@ def test_too_large_is_refused_and_nothing_is_written(lab: Lab, message: Make) ->
     with pytest.raises(RecordTooLarge, match="properties of 32768 bytes"):
         store.put(message(properties=b"x" * 32768))
     with pytest.raises(RecordTooLarge, match="log file"):
-        store.put_batch([message(b"x" * 1900) for _ in range(3)])
-    with pytest.raises(RecordTooLarge, match="log file"):
-        put_as_batch(store, [message(b"x" * 1900) for _ in range(3)])
+        store.put_all([message(b"x" * 1900) for _ in range(3)])
     with pytest.raises(RecordTooLarge, match="body of 2001 bytes"):
-        put_as_batch(store, [message(b"x" * size) for size in (10, 2001)])
+        store.put_all([message(b"x" * size) for size in (10, 2001)])
     assert store.max_physical == 0
     assert store.put(message()).queue_offset == 0
 
@@ -214,8 +200,8 @@ def test_arrivals_are_told_of_each_message_of_a_batch(lab: Lab, message: Make) -
     told: list[tuple[object, ...]] = []
     store.arrivals.append(Listening(lambda *news: told.append(news), queue_id=3))
     batch = [message(queue_id=3, tags_code=n, properties=b"n\x01%d" % n) for n in range(2)]
-    put_as_batch(store, batch)
-    put_as_batch(store, [message(queue_id=2)] * 2)
+    store.put_all(batch)
+    store.put_all([message(queue_id=2)] * 2)
     now = lab.clock.ms
     assert told == [("T", 3, 1, 0, now, b"n\x010"), ("T", 3, 2, 1, now, b"n\x011")]
 
@@ -300,7 +286,7 @@ def test_filters_see_tags_first_and_then_records(lab: Lab, message: Make) -> Non
 def test_a_filtered_read_looks_at_so_much_and_no_more(lab: Lab, message: Make) -> None:
     lab.change(queues={"file_bytes": 20 * 300}, log={"file_bytes": 1 << 20})
     store = lab.open()
-    store.put_batch([message(b"") for _ in range(900)])
+    store.put_all([message(b"") for _ in range(900)])
     result = store.get("T", 0, 0, 8, tags=lambda _: False)
     assert (result.status, result.next_offset) == (GetStatus.NO_MATCHED_MESSAGE, 800)
 
@@ -492,6 +478,14 @@ def test_a_filtered_read_looks_at_no_more_entries_than_it_may(lab: Lab, message:
     assert (found.status, found.next_offset, len(seen)) == (GetStatus.NO_MATCHED_MESSAGE, 5, 3)
 
 
+def put_each(store: MessageStore, messages: list[NewMessage]) -> list[Stored | Exception]:
+    """The outcomes of messages that have nothing to do with each other."""
+    outcomes: list[Stored | Exception] = []
+    for outcome in store.append_each(NewMessages.of(messages)):
+        outcomes += outcome.each() if isinstance(outcome, StoredMessages) else [outcome]
+    return outcomes
+
+
 def different(make: Make) -> list[NewMessage]:
     """Of several queues, with and without keys, hosts of both kinds, a long topic."""
     return [
@@ -520,7 +514,7 @@ def test_messages_put_at_once_lie_as_if_put_one_after_the_other(lab: Lab, messag
     together = other.open()
     seen: list[tuple[object, ...]] = []
     together.arrivals.append(Listening(lambda *arrival: seen.append(arrival[:3])))
-    assert together.put_each(different(message)) == expected
+    assert put_each(together, different(message)) == expected
     for stored in expected:
         assert together.record_at(stored.physical_offset) == one_by_one.record_at(
             stored.physical_offset
@@ -542,8 +536,8 @@ def test_messages_put_at_once_lie_as_if_put_one_after_the_other(lab: Lab, messag
 
 def test_one_bad_message_among_others_fails_alone(lab: Lab, message: Make) -> None:
     store = lab.open()
-    outcomes = store.put_each(
-        [message("a"), message(b"." * 2001), message("b", topic="../x"), message("c")]
+    outcomes = put_each(
+        store, [message("a"), message(b"." * 2001), message("b", topic="../x"), message("c")]
     )
     assert [type(outcome) for outcome in outcomes] == [Stored, RecordTooLarge, UsageError, Stored]
     assert bodies(store) == [b"a", b"c"]
@@ -551,7 +545,7 @@ def test_one_bad_message_among_others_fails_alone(lab: Lab, message: Make) -> No
 
 def test_messages_put_at_once_may_need_several_files(lab: Lab, message: Make) -> None:
     store = lab.open()
-    outcomes = store.put_each([message(b"%d" % n + b"." * 1000) for n in range(9)])
+    outcomes = put_each(store, [message(b"%d" % n + b"." * 1000) for n in range(9)])
     assert [outcome.queue_offset for outcome in outcomes if isinstance(outcome, Stored)] == list(
         range(9)
     )
@@ -563,7 +557,7 @@ def test_what_finds_no_space_among_others_is_refused(message: Make) -> None:
     files = FaultyFiles(clock, total_bytes=1 << 20)
     store = faulty_store(files, clock)
     files.set_free(20_000)
-    outcomes = store.put_each([message(b"%03d" % n + b"." * 1000) for n in range(100)])
+    outcomes = put_each(store, [message(b"%03d" % n + b"." * 1000) for n in range(100)])
     stored = sum(isinstance(outcome, Stored) for outcome in outcomes)
     assert 0 < stored < 100
     assert {type(outcome) for outcome in outcomes[stored:]} == {DiskFull}
@@ -574,7 +568,7 @@ def test_what_finds_no_space_among_others_is_refused(message: Make) -> None:
 def test_a_closed_store_refuses_each_of_several_messages(lab: Lab, message: Make) -> None:
     store = lab.open()
     store.close()
-    assert {type(one) for one in store.put_each([message("a"), message("b")])} == {StoreClosed}
+    assert {type(one) for one in put_each(store, [message("a"), message("b")])} == {StoreClosed}
 
 
 def test_groups_write_their_share_of_what_waits(
@@ -586,5 +580,5 @@ def test_groups_write_their_share_of_what_waits(
     lab.change(log={"file_bytes": 1 << 20}, index={"enabled": False})
     store = lab.open()
     for _ in range(20):
-        store.put_each([message(b"", topic=f"T{number}") for number in range(200)])
+        put_each(store, [message(b"", topic=f"T{number}") for number in range(200)])
     assert store._queues.waiting_count <= 2 * 200

@@ -15,7 +15,7 @@ from cometmq.store.bulk_reader import BulkLimits
 from cometmq.store.consume_queue import ENTRY, ENTRY_BYTES, FILLER
 from cometmq.store.get import GetStatus
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 from cometmq.store.queue_repair import QueueRepair
 
 Lab = Any

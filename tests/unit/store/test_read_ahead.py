@@ -11,7 +11,7 @@ from cometmq.model.record import decode_records
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.get import GetResult, GetStatus
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 from cometmq.store.read_ahead import Asked, ReadAhead
 
 Lab = Any

@@ -12,7 +12,7 @@ import pytest
 from cometmq.base.errors import CorruptFile
 from cometmq.model.record import decode_record, decode_records
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage, Stored
+from cometmq.store.new_messages import NewMessage, Stored
 
 Lab = Any
 Make = Callable[..., NewMessage]

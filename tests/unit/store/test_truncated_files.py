@@ -12,7 +12,7 @@ import pytest
 
 from cometmq.model.record import decode_records
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 
 Lab = Any
 Make = Callable[..., NewMessage]
@@ -26,7 +26,7 @@ from cometmq.base.system import SystemClock, SystemFiles
 from cometmq.store.config import CommitLogConfig, StoreConfig
 from cometmq.model.record import decode_records
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 
 def message(number):
     return NewMessage(topic="T", queue_id=0, body=b"x", properties=b"", keys=[f"k{number}"])

@@ -20,7 +20,7 @@ from cometmq.model.properties import (
     split_keys,
 )
 from cometmq.model.record import BadRecord, Record, encode_record
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 
 FIRST_POP_TIME: Final = "1ST_POP_TIME"
 

@@ -22,7 +22,7 @@ from cometmq.broker.schedule.delivery import Timer, Timers
 from cometmq.model.names import dlq_topic
 from cometmq.model.record import BadRecord, Record, decode_record
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 
 log = logging.getLogger("cometmq.broker")
 
@@ -129,7 +129,7 @@ class Revival:
             copy = self._copy(point, record)
             self._restore_topic(copy.topic, 1)
             try:
-                stored = self._log.put_together([copy, word])
+                stored = self._log.put([copy, word])
             except RecordTooLarge as error:
                 # The limit was lowered. To wait for a larger one would hold up all that is due later.
                 _skip(point, offset, str(error))

@@ -29,7 +29,7 @@ from cometmq.model.properties import TAGS, TIMER_DELIVER_MS, WAIT, render_proper
 from cometmq.model.record import BadRecord, Record, decode_record
 from cometmq.model.timer_properties import TIMER_DEQUEUE_MS
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage, Stored
+from cometmq.store.new_messages import NewMessage, Stored
 
 log = logging.getLogger("cometmq.broker")
 
@@ -76,12 +76,13 @@ class ReviveLog:
         return self._message(tag, body, revive_queue_id)
 
     def put(self, messages: list[NewMessage]) -> list[Stored]:
-        """Messages of one revive queue, all or none. Raises as ``MessageStore.put_batch``."""
-        return self._put(self._store.put_batch, messages)
-
-    def put_together(self, messages: list[NewMessage]) -> list[Stored]:
-        """Messages of different queues, all or none. Raises as ``MessageStore.put_together``."""
-        return self._put(self._store.put_together, messages)
+        """Messages of revive queues, and others that belong to them, all or none. Raises as ``MessageStore.put``."""
+        self._make_topic(self.topic, REVIVE_QUEUE_COUNT)
+        self.is_putting = True
+        try:
+            return self._store.put_all(messages)
+        finally:
+            self.is_putting = False
 
     def min_offset(self, queue_id: int) -> int:
         return self._store.min_offset(self.topic, queue_id)
@@ -100,16 +101,6 @@ class ReviveLog:
                 else:
                     yield offset, said
                 offset += 1
-
-    def _put(
-        self, put: Callable[[list[NewMessage]], list[Stored]], messages: list[NewMessage]
-    ) -> list[Stored]:
-        self._make_topic(self.topic, REVIVE_QUEUE_COUNT)
-        self.is_putting = True
-        try:
-            return put(messages)
-        finally:
-            self.is_putting = False
 
     def _message(
         self, tag: str, body: bytes, queue_id: int, more: Mapping[str, str] = _NOTHING

@@ -22,7 +22,7 @@ from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.topics import TopicTable
-from cometmq.store.put import Stored
+from cometmq.store.new_messages import Stored
 
 
 class RecallProcessor:

@@ -21,7 +21,7 @@ from cometmq.protocol.refusal import Refused
 from cometmq.protocol.send_reply import SendReplies
 from cometmq.remoting.connection import Connection
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import Stored
+from cometmq.store.new_messages import Stored
 
 _SLOW_SECONDS: Final = 0.001
 

@@ -34,7 +34,7 @@ from cometmq.protocol.refusal import Refused
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage, Stored
+from cometmq.store.new_messages import NewMessage, Stored
 
 log = logging.getLogger("cometmq.broker")
 

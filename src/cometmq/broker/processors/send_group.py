@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cometmq.broker.processors.send_answers import SendAnswers
+from cometmq.broker.send_properties import SendProperties
 from cometmq.broker.stats import Tally
 from cometmq.protocol.command import FLAG_ONEWAY, Command
+from cometmq.protocol.headers.send import SendMessageHeader, SendMessageHeaderV2
 from cometmq.remoting.connection import Connection
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessages, Stored, StoredMessages
 
 AnswerError = Callable[[Connection, Command, Exception], None]
 
@@ -24,51 +26,114 @@ class SendGroup:
     def __init__(self, store: MessageStore, answers: SendAnswers) -> None:
         self._store = store
         self._answers = answers
-        self._sends: list[tuple[Connection, Command, NewMessage, Tally, bool, bool]] = []
+        self._senders: list[tuple[Connection, Command, Tally, bool, bool]] = []
+        self._new = _nothing_new()
 
     def join(
         self,
         connection: Connection,
         command: Command,
-        message: NewMessage,
+        header: SendMessageHeader | SendMessageHeaderV2,
+        properties: SendProperties,
+        topic: str,
+        queue_id: int,
+        sys_flag: int,
         tally: Tally,
-        *,
         waits: bool,
         is_held: bool,
     ) -> None:
-        self._sends.append((connection, command, message, tally, waits, is_held))
+        self._senders.append((connection, command, tally, waits, is_held))
+        new = self._new
+        new.topics.append(topic)
+        new.queue_ids.append(queue_id)
+        new.bodies.append(bytes(command.body))  # no copy: what came off the wire is bytes
+        new.properties.append(properties.stored)
+        new.tags_codes.append(properties.tags_code)
+        new.keys += properties.keys
+        assert new.key_counts is not None
+        new.key_counts.append(len(properties.keys))
+        new.flags.append(header.flag)
+        new.sys_flags.append(sys_flag)
+        new.born_timestamps.append(header.born_timestamp)
+        new.born_hosts.append(connection.peer_host)
+        new.reconsume_times.append(header.reconsume_times)
+        new.prepared_transaction_offsets.append(0)
 
     def finish(self, answer_error: AnswerError) -> None:
         """Append what has joined, and answer it."""
-        sends, self._sends = self._sends, []
-        if not sends:
+        if not self._senders:
             return
+        senders, self._senders = self._senders, []
+        new, self._new = self._new, _nothing_new()
         answers = self._answers
         started = answers.monotonic()
         try:
-            outcomes = self._store.put_each([send[2] for send in sends])
+            outcomes = self._store.append_each(new)
         except Exception as error:  # noqa: BLE001 - whatever it was, nobody waits for an answer in vain
-            outcomes = [error] * len(sends)
+            outcomes = [error] * len(senders)
         answers.put_took(answers.monotonic() - started)
+        if len(outcomes) == 1 and isinstance(outcomes[0], StoredMessages):
+            self._answer(senders, new.queue_ids, outcomes[0])
+            return
+        for at, (sender, outcome) in enumerate(zip(senders, outcomes, strict=True)):
+            if isinstance(outcome, StoredMessages):
+                self._answer([sender], [new.queue_ids[at]], outcome)
+            else:
+                answer_error(sender[0], sender[1], answers.refusal(outcome))
+
+    def _answer(
+        self,
+        senders: list[tuple[Connection, Command, Tally, bool, bool]],
+        queue_ids: list[int],
+        stored: StoredMessages,
+    ) -> None:
+        answers = self._answers
         stored_code, replies = answers.stored_code, answers.replies
-        for (connection, command, message, tally, waits, is_held), stored in zip(
-            sends, outcomes, strict=True
+        for (
+            connection,
+            command,
+            tally,
+            waits,
+            is_held,
+        ), queue_id, place, size, queue_offset in zip(
+            senders,
+            queue_ids,
+            stored.physical_offsets,
+            stored.sizes,
+            stored.queue_offsets,
+            strict=True,
         ):
-            if isinstance(stored, Exception):
-                answer_error(connection, command, answers.refusal(stored))
-                continue
             tally.count += 1
-            tally.size_bytes += stored.size_bytes
+            tally.size_bytes += size
             if is_held:
-                answers.hold(connection, command, message.queue_id, stored, replies)
+                where = Stored(place, size, queue_offset, stored.store_timestamp)
+                answers.hold(connection, command, queue_id, where, replies)
             elif not command.flag & FLAG_ONEWAY:
                 connection.add_frame(
                     replies.frame(
                         stored_code if waits else 0,
                         command.opaque,
                         command.encoding,
-                        stored.physical_offset,
-                        message.queue_id,
-                        stored.queue_offset,
+                        place,
+                        queue_id,
+                        queue_offset,
                     )
                 )
+
+
+def _nothing_new() -> NewMessages:
+    return NewMessages(
+        topics=[],
+        queue_ids=[],
+        bodies=[],
+        properties=[],
+        tags_codes=[],
+        keys=[],
+        key_counts=[],
+        flags=[],
+        sys_flags=[],
+        born_timestamps=[],
+        born_hosts=[],
+        reconsume_times=[],
+        prepared_transaction_offsets=[],
+    )

@@ -30,7 +30,7 @@ from cometmq.protocol.refusal import Refused
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import Stored
+from cometmq.store.new_messages import Stored
 
 log = logging.getLogger("cometmq.broker")
 

@@ -25,7 +25,7 @@ from cometmq.model.names import SCHEDULE_TOPIC
 from cometmq.model.record import BadRecord, Record, decode_record
 from cometmq.store.delay_levels import DelayLevels
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage, Stored
+from cometmq.store.new_messages import NewMessage, Stored
 
 log = logging.getLogger("cometmq.broker")
 

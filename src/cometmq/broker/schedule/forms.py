@@ -25,7 +25,7 @@ from cometmq.model.properties import (
 )
 from cometmq.model.record import Record
 from cometmq.store.delivered import delivery_mark
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 
 # A message for one of these would come back here, or count as half of a transaction.
 _NO_DESTINATION: Final = frozenset({SCHEDULE_TOPIC, HALF_TOPIC})

@@ -21,7 +21,7 @@ from cometmq.model.names import SCHEDULE_TOPIC
 from cometmq.store.delay_levels import DelayLevels
 from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.delay_offsets import DelayOffsetTable
-from cometmq.store.put import NewMessage, Stored
+from cometmq.store.new_messages import NewMessage, Stored
 
 log = logging.getLogger("cometmq.broker")
 

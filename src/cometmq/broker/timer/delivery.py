@@ -34,7 +34,7 @@ from cometmq.model.names import TIMER_TOPIC
 from cometmq.model.record import BadRecord, Record, decode_record
 from cometmq.model.timer_properties import PRECISION_MS_MAX
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage, Stored
+from cometmq.store.new_messages import NewMessage, Stored
 from cometmq.store.timer.entry import wake_of
 from cometmq.store.timer.waiting import RECALL_KEEP_MS, Waiting
 

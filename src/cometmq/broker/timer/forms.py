@@ -39,7 +39,7 @@ from cometmq.model.timer_properties import (
     TIMER_ROLL_TIMES,
 )
 from cometmq.store.delivered import delivery_mark
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 
 # A message for one of these would come back here, or count as half of a transaction.
 _NO_DESTINATION: Final = frozenset({TIMER_TOPIC, SCHEDULE_TOPIC, HALF_TOPIC})

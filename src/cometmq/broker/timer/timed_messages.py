@@ -25,7 +25,7 @@ from cometmq.model.recall_handle import RecallHandle
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.refusal import Refused
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage, Stored
+from cometmq.store.new_messages import NewMessage, Stored
 
 log = logging.getLogger("cometmq.broker")
 

@@ -39,7 +39,7 @@ from cometmq.model.properties import (
     split_keys,
 )
 from cometmq.model.record import Record, encode_record
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 
 QUEUE_ID: Final = 0
 """The half topic and the topic of marks have one queue."""

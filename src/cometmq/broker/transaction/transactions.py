@@ -73,7 +73,7 @@ from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.refusal import Refused
 from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.offsets import OffsetTable
-from cometmq.store.put import NewMessage, Stored
+from cometmq.store.new_messages import NewMessage, Stored
 
 log = logging.getLogger("cometmq.broker")
 
@@ -316,7 +316,7 @@ class Transactions:
                 "the prepared message is gone, or names no topic and queue that it could go to",
             )
         self._topics.restore(message.topic, message.queue_id + 1)
-        committed, marked = self._store.put_together([message, mark])
+        committed, marked = self._store.put_all([message, mark])
         tally = self._stats.topic_put(message.topic)
         tally.count += 1
         tally.size_bytes += committed.size_bytes
@@ -383,7 +383,7 @@ class Transactions:
         copy = copy_form(record, half.identity, check_count)
         mark = mark_form(half.queue_offset, self._clock.wall_ms())
         marks_before = self._marks_end
-        stored, marked = self._store.put_together([copy, mark])
+        stored, marked = self._store.put_all([copy, mark])
         copied = record_of(self._store, stored.physical_offset, HALF_TOPIC)
         assert copied is not None, stored
         self._open.add(open_half(copied, half.identity, marks_before))
@@ -392,7 +392,7 @@ class Transactions:
     def _discard(self, half: OpenHalf, record: Record) -> None:
         self._topics.system_topic(TRANSACTION_DISCARD_TOPIC)
         mark = mark_form(half.queue_offset, self._clock.wall_ms())
-        stored, _ = self._store.put_together([discarded_form(record), mark])
+        stored, _ = self._store.put_all([discarded_form(record), mark])
         self._open.close(half)
         log.warning(
             "transaction discarded queue_offset=%d checks=%d to=%s@%d",

@@ -17,7 +17,7 @@ from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.groups import GroupTable
 from cometmq.store.meta.offsets import OffsetTable
 from cometmq.store.meta.topics import TopicTable
-from cometmq.store.put import NewMessage, Stored
+from cometmq.store.new_messages import NewMessage, Stored
 from cometmq.testing.fake_clock import FakeClock
 from cometmq.testing.fake_timers import FakeTimers
 from cometmq.testing.faulty_files import FaultyFiles, Outage

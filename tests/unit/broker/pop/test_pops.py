@@ -13,7 +13,7 @@ from cometmq.model.group import SubscriptionGroupConfig
 from cometmq.model.java_hash import java_hash
 from cometmq.model.record import decode_record
 from cometmq.protocol import fastjson
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 from cometmq.testing.faulty_files import Outage
 
 SECONDS = INVISIBLE / 1000

@@ -10,7 +10,7 @@ from tests.unit.broker.processors.conftest import send_ext
 from cometmq.protocol.command import FLAG_ONEWAY, Command
 from cometmq.remoting.connection import Connection
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage, Stored
+from cometmq.store.new_messages import NewMessages, StoredMessages
 
 
 def arrive(rig: Any, *commands: Command) -> list[Any]:
@@ -62,10 +62,10 @@ def test_one_way_sends_are_stored_and_not_answered(rig: Any) -> None:
 def test_nobody_waits_in_vain_when_the_store_breaks(
     rig: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(self: MessageStore, messages: list[NewMessage]) -> list[Stored | Exception]:
+    def broken(self: MessageStore, new: NewMessages) -> list[StoredMessages | Exception]:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(MessageStore, "put_each", broken)
+    monkeypatch.setattr(MessageStore, "append_each", broken)
     replies = arrive(rig, send(1), send(2))
     assert [(reply.opaque, reply.code) for reply in replies] == [(1, 1), (2, 1)]
     assert all("a bug" in (reply.remark or "") for reply in replies)

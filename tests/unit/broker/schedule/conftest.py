@@ -15,7 +15,7 @@ from cometmq.model.names import SCHEDULE_TOPIC
 from cometmq.model.record import Record, decode_record
 from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.delay_offsets import DelayOffsetTable
-from cometmq.store.put import NewMessage, Stored
+from cometmq.store.new_messages import NewMessage, Stored
 from cometmq.testing.fake_clock import FakeClock
 from cometmq.testing.fake_timers import FakeTimers
 from cometmq.testing.faulty_files import FaultyFiles

@@ -11,7 +11,7 @@ import pytest
 from cometmq.model.java_hash import java_hash
 from cometmq.model.names import SCHEDULE_TOPIC
 from cometmq.model.properties import parse_properties
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 
 MakeRig = Callable[..., Any]
 

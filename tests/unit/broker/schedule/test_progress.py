@@ -15,7 +15,7 @@ import pytest
 from cometmq.model.names import SCHEDULE_TOPIC
 from cometmq.protocol import fastjson
 from cometmq.store.meta.delay_offsets import UNKNOWN, DelayOffsetTable
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 from cometmq.testing.faulty_files import Crashed, Moment, Outage
 
 MakeRig = Callable[..., Any]

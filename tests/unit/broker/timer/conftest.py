@@ -17,7 +17,7 @@ from cometmq.model.properties import TIMER_DELAY_MS
 from cometmq.model.recall_handle import RecallHandle
 from cometmq.model.record import Record, decode_record
 from cometmq.store.message_store import MessageStore
-from cometmq.store.put import NewMessage, Stored
+from cometmq.store.new_messages import NewMessage, Stored
 from cometmq.testing.fake_clock import FakeClock
 from cometmq.testing.fake_timers import FakeTimers
 from cometmq.testing.faulty_files import FaultyFiles, Outage

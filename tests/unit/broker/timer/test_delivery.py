@@ -9,7 +9,7 @@ import pytest
 
 from cometmq.model.properties import parse_properties
 from cometmq.protocol.refusal import Refused
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 
 MakeRig = Callable[..., Any]
 DAY = 86_400

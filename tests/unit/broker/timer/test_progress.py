@@ -13,7 +13,7 @@ import pytest
 
 from cometmq.broker.timer.peer import PeerProgress
 from cometmq.model.names import TIMER_TOPIC
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 from cometmq.testing.faulty_files import Crashed, Moment, Outage
 
 MakeRig = Callable[..., Any]

@@ -17,7 +17,7 @@ from cometmq.model.names import HALF_OP_TOPIC, HALF_TOPIC, TRANSACTION_DISCARD_T
 from cometmq.model.record import Record, decode_record
 from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.offsets import OffsetTable
-from cometmq.store.put import NewMessage, Stored
+from cometmq.store.new_messages import NewMessage, Stored
 from cometmq.testing.fake_clock import FakeClock
 from cometmq.testing.faulty_files import FaultyFiles, Outage
 

@@ -13,7 +13,7 @@ import pytest
 
 from cometmq.base.errors import CometError
 from cometmq.model.names import HALF_OP_TOPIC
-from cometmq.store.put import Stored
+from cometmq.store.new_messages import Stored
 from cometmq.testing.faulty_files import Crashed, Moment, Outage
 
 MakeRig = Callable[..., Any]

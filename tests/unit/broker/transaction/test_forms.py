@@ -23,8 +23,9 @@ from cometmq.broker.transaction.forms import (
 )
 from cometmq.model.names import HALF_OP_TOPIC, HALF_TOPIC, TRANSACTION_DISCARD_TOPIC
 from cometmq.model.properties import parse_properties
-from cometmq.model.record import MAGIC_BLANK, Record, decode_record, peek
-from cometmq.store.put import NewMessage
+from cometmq.model.record import Record, decode_record, peek
+from cometmq.model.record_layout import MAGIC_BLANK
+from cometmq.store.new_messages import NewMessage
 
 GOLDEN = Path(__file__).parents[3] / "golden"
 

@@ -14,7 +14,7 @@ from cometmq.broker.transaction import open_table
 from cometmq.broker.transaction.recovery import TRANSACTION_GROUP
 from cometmq.model.names import HALF_OP_TOPIC, HALF_TOPIC
 from cometmq.protocol.refusal import Refused
-from cometmq.store.put import NewMessage
+from cometmq.store.new_messages import NewMessage
 from cometmq.testing.faulty_files import Outage
 
 MakeRig = Callable[..., Any]
