@@ -27,7 +27,7 @@ from cometmq.model.compression import decompress
 from cometmq.model.flags import SysFlag
 from cometmq.model.properties import BODY_ERROR, KEYS, TAGS, UNIQ_KEY
 from cometmq.model.record import decode_record, encode_record
-from cometmq.model.record_layout import BORN_HOST_AT
+from cometmq.model.record_layout import BORN_HOST_AT, HOST_V4_BYTES, HOST_V6_BYTES
 from cometmq.model.subscription import build_subscription
 from cometmq.spark.frames import (
     DATA_BYTES_MAX,
@@ -47,7 +47,6 @@ from cometmq.spark.schema import arrow_schema
 __all__ = ["UndecodableRecord", "decode", "decode_at"]
 
 _INNER: Final = int(SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP)
-_V4_BYTES: Final = 8
 _COMPRESSED: Final = int(SysFlag.COMPRESSED)
 _FROM_PROPERTIES: Final = frozenset(["msgId", "keys", "tags", "properties"])
 _MILLISECONDS_MAX: Final = (2**63 - 1) // 1000
@@ -257,7 +256,7 @@ class _Columns:
         only = common(self._plain, starts, lengths)
         if only is not None:
             return self._repeated(host_text(only))
-        if (lengths == _V4_BYTES).all():
+        if (lengths == HOST_V4_BYTES).all():
             # Taken for numbers, hosts are told apart at a fraction of the cost.
             numbers = pick(self._plain, starts, np.dtype("=i8"))
             encoded = pa.array(numbers).dictionary_encode()
@@ -276,7 +275,7 @@ class _Columns:
         if not ids.null_count:
             return ids
         is_missing = ids.is_null().to_numpy(zero_copy_only=False)
-        for host_bytes in (_V4_BYTES, 20):
+        for host_bytes in (HOST_V4_BYTES, HOST_V6_BYTES):
             mask = is_missing & (self._frames.store_host_bytes == host_bytes)
             if mask.any():
                 ids = pc.replace_with_mask(ids, pa.array(mask), self._offset_ids(mask, host_bytes))

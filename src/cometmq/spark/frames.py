@@ -1,8 +1,7 @@
-"""Where the parts of many stored records lie, found for all of them at once. ``model.record`` draws the layout."""
+"""Where the parts of many stored records lie, found for all of them at once by ``model.record_layout``."""
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -11,7 +10,18 @@ import pyarrow as pa
 
 from cometmq.base.errors import CometError
 from cometmq.model.record import BadRecord, read_record
-from cometmq.model.record_layout import BORN_HOST_AT, FIXED_BYTES_V4, MAGIC_V1, MAGIC_V2
+from cometmq.model.record_layout import (
+    FIXED_BYTES_V4,
+    HEAD_FIELDS,
+    HOST_V4_BYTES,
+    MAGIC_V1,
+    MAGIC_V2,
+    SIZE,
+    STORED_AT,
+    TAIL_FIELDS,
+    TIMESTAMP,
+    V6_EXTRA,
+)
 
 Ints = np.ndarray[Any, np.dtype[Any]]
 Data = bytes | bytearray | memoryview
@@ -19,26 +29,11 @@ Data = bytes | bytearray | memoryview
 DATA_BYTES_MAX: Final = 2**31 - 1
 """Arrow's binary columns count bytes in 32 bits."""
 
-_HEAD: Final = np.dtype(
-    [
-        ("size", ">i4"),
-        ("magic", ">u4"),
-        ("crc", ">u4"),
-        ("queue_id", ">i4"),
-        ("flag", ">i4"),
-        ("queue_offset", ">i8"),
-        ("physical_offset", ">i8"),
-        ("sys_flag", ">i4"),
-        ("born_timestamp", ">i8"),
-    ]
-)
-_TAIL: Final = np.dtype([("reconsume_times", ">i4"), ("prepared", ">i8"), ("body_bytes", ">i4")])
+_NUMPY: Final = {"i": ">i4", "I": ">u4", "q": ">i8"}
+_HEAD: Final = np.dtype([(name, _NUMPY[code]) for name, code in HEAD_FIELDS])
+_TAIL: Final = np.dtype([(name, _NUMPY[code]) for name, code in TAIL_FIELDS])
 _LONG_BYTES: Final = 256
 """From so many a piece on its copying is what costs, and not its number."""
-
-_V6_EXTRA: Final = 12
-_HOST_BYTES: Final = 8
-_SIZE = struct.Struct(">i")
 
 
 class UndecodableRecord(CometError):
@@ -89,7 +84,7 @@ def walk(data: Data) -> Ints:
     sizes: list[int] = []
     position, end = 0, len(data)
     while position < end:
-        size = _SIZE.unpack_from(data, position)[0] if end - position >= 4 else 0
+        size = SIZE.unpack_from(data, position)[0] if end - position >= SIZE.size else 0
         if not FIXED_BYTES_V4 <= size <= end - position:
             raise UndecodableRecord(position, _reason(data, position, end - position))
         sizes.append(size)
@@ -117,11 +112,11 @@ def locate(data: Data, starts: Ints, sizes: Ints) -> Frames:
     is_v2 = magic == MAGIC_V2
     check((head["size"] == sizes) & ((magic == MAGIC_V1) | is_v2))
     sys_flag = head["sys_flag"].astype(np.int64)
-    born_extra = (sys_flag >> 4 & 1) * _V6_EXTRA
-    store_extra = (sys_flag >> 5 & 1) * _V6_EXTRA
-    stored_at = starts + (BORN_HOST_AT + _HOST_BYTES) + born_extra
-    store_host_at = stored_at + 8
-    tail_at = store_host_at + _HOST_BYTES + store_extra
+    born_extra = (sys_flag >> 4 & 1) * V6_EXTRA
+    store_extra = (sys_flag >> 5 & 1) * V6_EXTRA
+    stored_at = starts + STORED_AT + born_extra
+    store_host_at = stored_at + TIMESTAMP.size
+    tail_at = store_host_at + HOST_V4_BYTES + store_extra
     body_at = tail_at + _TAIL.itemsize
     check(body_at + 3 <= ends)
     tail = pick(plain, tail_at, _TAIL)
@@ -141,10 +136,10 @@ def locate(data: Data, starts: Ints, sizes: Ints) -> Frames:
         starts,
         sizes,
         head,
-        born_extra + _HOST_BYTES,
-        pick(plain, stored_at, np.dtype(">i8")),
+        born_extra + HOST_V4_BYTES,
+        pick(plain, stored_at, np.dtype(_NUMPY["q"])),
         store_host_at,
-        store_extra + _HOST_BYTES,
+        store_extra + HOST_V4_BYTES,
         tail,
         body_at,
         topic_at,

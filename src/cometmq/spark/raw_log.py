@@ -9,7 +9,6 @@ whole; anything else that is no record is damage.
 from __future__ import annotations
 
 import logging
-import struct
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Final
@@ -23,10 +22,13 @@ from cometmq.model.record import BadRecord, read_record
 from cometmq.model.record_layout import (
     BLANK_BYTES,
     FIXED_BYTES_V4,
+    MAGIC_AT,
     MAGIC_BLANK,
+    MAGIC_START,
     MAGIC_V1,
     MAGIC_V2,
-    PHYSICAL_OFFSET_AT,
+    PLACE,
+    START,
 )
 from cometmq.spark.decode import UndecodableRecord, decode_at
 from cometmq.spark.log_files import RECORD_BYTES_MAX, LogFileGone, LogFiles, StoreDirectory
@@ -36,10 +38,7 @@ from cometmq.spark.log_reader import WINDOW_BYTES, DamagedRecord
 
 logger = logging.getLogger("cometmq.spark")
 
-_START = struct.Struct(">iI")
-_LONG = struct.Struct(">q")
 _MAGICS: Final = (MAGIC_V1, MAGIC_V2)
-_MAGIC_START: Final = b"\xda\xa3\x20"
 _SEARCH_BYTES: Final = 1 << 20
 
 
@@ -187,15 +186,15 @@ def find_record(log: LogFiles, start: int, end: int) -> int | None:
     at = start
     while at < end:
         # The overlap finds a magic that lies across the border of two searches.
-        data = log.read(at, _SEARCH_BYTES + PHYSICAL_OFFSET_AT + 8)
-        hit = data.find(_MAGIC_START, 4)
+        data = log.read(at, _SEARCH_BYTES + PLACE.size)
+        hit = data.find(MAGIC_START, MAGIC_AT)
         while hit >= 0:
-            found = at + hit - 4
+            found = at + hit - MAGIC_AT
             if found >= end:
                 return None
             if _is_record(log, found):
                 return found
-            hit = data.find(_MAGIC_START, hit + 1)
+            hit = data.find(MAGIC_START, hit + 1)
         at += _SEARCH_BYTES
     return None
 
@@ -204,8 +203,7 @@ def _is_record(log: LogFiles, physical_offset: int) -> bool:
     head = log.read(physical_offset, FIXED_BYTES_V4)
     if len(head) < FIXED_BYTES_V4:
         return False
-    size, _ = _START.unpack_from(head, 0)
-    (told,) = _LONG.unpack_from(head, PHYSICAL_OFFSET_AT)
+    size, _, _, told, _ = PLACE.unpack_from(head, 0)
     if told != physical_offset or not FIXED_BYTES_V4 <= size <= RECORD_BYTES_MAX:
         return False
     try:
@@ -248,7 +246,7 @@ class _Walk:
             self.at = at
             if limit - at < BLANK_BYTES:
                 return _Why.CUT
-            size, magic = _START.unpack_from(data, at)
+            size, magic = START.unpack_from(data, at)
             if not size and not magic:
                 return _Why.UNWRITTEN
             if at >= end:

@@ -10,23 +10,26 @@ Thread rule: the owner of the store appends and cuts; the flusher only reads the
 from __future__ import annotations
 
 import logging
-import struct
 from typing import Final
 
 from cometmq.base.errors import RecordTooLarge
 from cometmq.base.ports import Clock, File, Files
 from cometmq.model.record import encode_blank
-from cometmq.model.record_layout import BLANK_BYTES, MAGIC_V1, MAGIC_V2
+from cometmq.model.record_layout import (
+    BLANK_BYTES,
+    FIXED_BYTES_V4,
+    MAGIC_V1,
+    MAGIC_V2,
+    PLACE,
+    TIMESTAMP,
+    stored_at,
+)
 from cometmq.store.config import CommitLogConfig
 from cometmq.store.mapped_file_queue import MappedFileQueue
 from cometmq.store.next_file import NextFile
 
 logger = logging.getLogger("cometmq.store")
 
-# size, magic, crc, queue id, flag, queue offset, physical offset, system flag
-_START = struct.Struct(">iIIiiqqi")
-_START_BYTES: Final = _START.size
-_LONG = struct.Struct(">q")
 _AHEAD_PART: Final = 2
 """The next file is made once the current one is filled to this part: small stores stay small."""
 
@@ -118,24 +121,24 @@ class CommitLog:
 
     def record(self, offset: int) -> memoryview | None:
         """The whole record that starts at ``offset``, or None when none does."""
-        head = self.view(offset, _START_BYTES)
+        head = self.view(offset, PLACE.size)
         if head is None:
             return None
-        size_bytes, magic, _, _, _, _, physical_offset, _ = _START.unpack(head)
+        size_bytes, magic, _, physical_offset, _ = PLACE.unpack(head)
         if (magic != MAGIC_V1 and magic != MAGIC_V2) or physical_offset != offset:
             return None
         return self.view(offset, size_bytes) if size_bytes > 0 else None
 
     def store_timestamp(self, offset: int) -> int:
         """When the record at ``offset`` was stored, in ms; -1 when there is none."""
-        head = self.view(offset, 76)
+        head = self.view(offset, FIXED_BYTES_V4)
         if head is None:
             return -1
-        _, magic, _, _, _, _, physical_offset, sys_flag = _START.unpack_from(head)
+        _, magic, _, physical_offset, sys_flag = PLACE.unpack_from(head)
         if (magic != MAGIC_V1 and magic != MAGIC_V2) or physical_offset != offset:
             return -1
         timestamp: int
-        (timestamp,) = _LONG.unpack_from(head, 68 if sys_flag & 16 else 56)
+        (timestamp,) = TIMESTAMP.unpack_from(head, stored_at(sys_flag))
         return timestamp
 
     def next_file_start(self, offset: int) -> int:

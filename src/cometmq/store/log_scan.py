@@ -5,23 +5,30 @@ Recovery, the follower that feeds queues and index, and the search behind a dama
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 from zlib import crc32
 
 from cometmq.model.record import BadRecord, decode_record, peek
-from cometmq.model.record_layout import BLANK_BYTES, FIXED_BYTES_V4, MAGIC_BLANK, MAGIC_V1, MAGIC_V2
+from cometmq.model.record_layout import (
+    BLANK_BYTES,
+    BODY_AT_V4,
+    BODY_LENGTH,
+    CRC_MASK,
+    FIXED_BYTES_V4,
+    HEAD_V4,
+    MAGIC_AT,
+    MAGIC_BLANK,
+    MAGIC_START,
+    MAGIC_V1,
+    MAGIC_V2,
+    TIMESTAMP,
+    V6_HOSTS,
+    body_at,
+    stored_at,
+)
 from cometmq.store.mapped_file_queue import MappedFileQueue
 
-# All of a record up to its body, for two IPv4 hosts: size, magic, crc, queue id, flag, queue offset, physical
-# offset, system flag, born timestamp, born host, store timestamp, store host, reconsume times, prepared
-# transaction offset, body length. What nobody needs here is skipped.
-_HEAD_V4 = struct.Struct(">iIIiiqqi16xq8x12xi")
-_LONG = struct.Struct(">q")
-_INT = struct.Struct(">i")
-_V6_BITS: Final = 48
-_MAGIC_START: Final = b"\xda\xa3\x20"
 _SEARCH_BYTES: Final = 1 << 20
 SECTOR_BYTES: Final = 512
 
@@ -49,23 +56,36 @@ def scan_record(
     limit = len(view)
     if position + FIXED_BYTES_V4 > limit:
         return None
-    size, magic, crc, queue_id, _, queue_offset, physical_offset, sys_flag, store_ms, body_bytes = (
-        _HEAD_V4.unpack_from(view, position)
-    )
+    (
+        size,
+        magic,
+        crc,
+        queue_id,
+        _,
+        queue_offset,
+        physical_offset,
+        sys_flag,
+        _,
+        _,
+        store_ms,
+        _,
+        _,
+        _,
+        body_bytes,
+    ) = HEAD_V4.unpack_from(view, position)
     end = position + size
     if magic != MAGIC_V1 and magic != MAGIC_V2:
         return None
     if physical_offset != file_start + position or size < FIXED_BYTES_V4 or end > limit:
         return None
-    body_at = position + 88
-    if sys_flag & _V6_BITS:
-        stored_at = position + (68 if sys_flag & 16 else 56)
-        body_at = stored_at + 8 + (20 if sys_flag & 32 else 8) + 16
-        if body_at > end:
+    at = position + BODY_AT_V4
+    if sys_flag & V6_HOSTS:
+        at = position + body_at(sys_flag)
+        if at > end:
             return None
-        (store_ms,) = _LONG.unpack_from(view, stored_at)
-        (body_bytes,) = _INT.unpack_from(view, body_at - 4)
-    topic_at = body_at + body_bytes
+        (store_ms,) = TIMESTAMP.unpack_from(view, position + stored_at(sys_flag))
+        (body_bytes,) = BODY_LENGTH.unpack_from(view, at - BODY_LENGTH.size)
+    topic_at = at + body_bytes
     if body_bytes < 0 or topic_at + 3 > end:
         return None
     if magic == MAGIC_V1:
@@ -79,7 +99,7 @@ def scan_record(
         return None
     if view[properties_at - 2] << 8 | view[properties_at - 1] != end - properties_at:
         return None
-    if check_crc and body_bytes and crc32(view[body_at : body_at + body_bytes]) & 0x7FFFFFFF != crc:
+    if check_crc and body_bytes and crc32(view[at : at + body_bytes]) & CRC_MASK != crc:
         return None
     return Scanned(
         physical_offset,
@@ -213,13 +233,13 @@ def find_record(row: MappedFileQueue, start: int, stop: int) -> Scanned | None:
         while at < limit:
             # The overlap finds a magic that lies across the border of two searches.
             data = bytes(view[at : at + _SEARCH_BYTES + 8])
-            hit = data.find(_MAGIC_START, 4)
+            hit = data.find(MAGIC_START, MAGIC_AT)
             while hit >= 0:
-                if at + hit - 4 < limit:
-                    record = scan_record(view, at + hit - 4, file_start, check_crc=True)
+                if at + hit - MAGIC_AT < limit:
+                    record = scan_record(view, at + hit - MAGIC_AT, file_start, check_crc=True)
                     if record is not None:
                         return record
-                hit = data.find(_MAGIC_START, hit + 1)
+                hit = data.find(MAGIC_START, hit + 1)
             at += _SEARCH_BYTES
         position = file_start + len(view)
     return None

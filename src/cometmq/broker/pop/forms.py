@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -20,20 +19,18 @@ from cometmq.model.properties import (
     split_keys,
 )
 from cometmq.model.record import BadRecord, Record, encode_record
+from cometmq.model.record_layout import PLACE
 from cometmq.store.new_messages import NewMessage
 
 FIRST_POP_TIME: Final = "1ST_POP_TIME"
 
 
-_PLACE: Final = struct.Struct(">i16xq")
-
-
 def queue_offsets(records: bytes | memoryview) -> Iterator[int]:
     """The offsets in their queue of records that lie one behind the other. Raises BadRecord."""
     at, end = 0, len(records)
-    while at + _PLACE.size <= end:
-        size_bytes, queue_offset = _PLACE.unpack_from(records, at)
-        if size_bytes < _PLACE.size:
+    while at + PLACE.size <= end:
+        size_bytes, _, queue_offset, _, _ = PLACE.unpack_from(records, at)
+        if size_bytes < PLACE.size:
             raise BadRecord(f"expected a record at byte {at}, found a size of {size_bytes}")
         yield queue_offset
         at += size_bytes
