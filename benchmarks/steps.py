@@ -20,7 +20,9 @@ from typing import Any, cast
 
 from benchmarks.broker_send import BODY, TOPIC, Peer, pull_request, send_request, stored_message
 
-from cometmq.broker.send_properties import cluster_pair, prepare
+from cometmq.broker.config import BrokerConfig
+from cometmq.broker.send_properties import prepare
+from cometmq.broker.stored_form import form_of
 from cometmq.protocol.command import JSON
 from cometmq.protocol.fields import decode_fields
 from cometmq.protocol.frame import FrameDecoder, encode, encode_bytes
@@ -32,9 +34,9 @@ from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.remoting.endpoint import Endpoint
 from cometmq.standalone import Standalone
-from cometmq.store.encode import encode as encode_record
-from cometmq.store.encode import record_bytes
 from cometmq.store.index_files import IndexFiles, key_prefix
+from cometmq.store.new_messages import NewMessages
+from cometmq.store.record_writer import lay_out, record_sizes
 
 ROUNDS = 60
 COUNT = 500
@@ -100,13 +102,14 @@ def measure(broker: Any, directory: str) -> dict[str, float]:
     request = send_request(1)
     ext = request.ext
     assert ext is not None
-    text, cluster = ext["i"], cluster_pair("DefaultCluster")
+    text, form = ext["i"], form_of(BrokerConfig())
     message = stored_message(1)
     queue = store._queues.get(TOPIC, 0)
-    size_bytes = record_bytes(message, queue.topic_field, HOST, 1 << 22)
+    new, topic_fields = NewMessages.of([message]), [queue.topic_field]
+    sizes = record_sizes(new, topic_fields, HOST, 1 << 22)
     replies = SendReplies(HOST, {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"})
     decoder = FrameDecoder()
-    record = encode_record(message, size_bytes, queue.topic_field, 1, 2, 3, HOST)
+    record = lay_out(new, sizes, topic_fields, [1], [2], 3, HOST)
     log = store._log
     empty = connected(Dispatcher())
     idle_frame = encode_bytes(send_request(1))
@@ -114,12 +117,12 @@ def measure(broker: Any, directory: str) -> dict[str, float]:
         best(lambda n: list(decoder.feed(chunk)), COUNT // CHUNK) / CHUNK
     )
     steps["  typed header"] = best(lambda n: decode_fields(SendMessageHeaderV2, ext))
-    steps["  properties"] = best(lambda n: prepare(text, cluster))
+    steps["  properties"] = best(lambda n: prepare(text, form))
     steps["  store: all"] = best(lambda n: store.put(message))
     steps["    record: size, CRC, layout"] = best(
         lambda n: (
-            record_bytes(message, queue.topic_field, HOST, 1 << 22),
-            encode_record(message, size_bytes, queue.topic_field, 1, 2, 3, HOST),
+            record_sizes(new, topic_fields, HOST, 1 << 22),
+            lay_out(new, sizes, topic_fields, [1], [2], 3, HOST),
         )
     )
     steps["    into the mapped log"] = best(lambda n: (log.reserve(len(record)), log.write(record)))
