@@ -71,6 +71,10 @@ STORED_AT: Final = BORN_HOST_AT + HOST_V4_BYTES
 
 PLACE: Final = struct.Struct(">iI12xqqi")
 """Size, magic, queue offset, physical offset and system flag: what says whether a record is the one that was meant."""
+NUMBER: Final = struct.Struct(">i8xi4xq")
+"""Size, queue id and queue offset: which message of a queue a record is."""
+NUMBER_AND_BODY_V4: Final = struct.Struct(">i8xi4xq8xi44xi")
+"""The same with the system flag and, if both hosts are IPv4, the length of the body."""
 TIMESTAMP: Final = struct.Struct(">q")
 TAIL: Final = struct.Struct(">" + _TAIL)
 BODY_LENGTH: Final = struct.Struct(">i")

@@ -8,32 +8,32 @@ from __future__ import annotations
 
 import struct
 from functools import lru_cache
-from typing import Final
 
-from cometmq.model.record_layout import FIXED_BYTES_V4
+from cometmq.model.record_layout import (
+    BODY_AT_V4,
+    FIXED_BYTES_V4,
+    NUMBER,
+    NUMBER_AND_BODY_V4,
+    PLACE,
+    V6_HOSTS,
+)
 from cometmq.store.commit_log import CommitLog
 from cometmq.store.consume_queue import ConsumeQueue
 from cometmq.store.log_scan import Scanned, scan_record
 
-# Size, queue id and queue offset of a record.
-_PLACE = struct.Struct(">i8xi4xq")
-# The same with system flag and, for two IPv4 hosts, the length of the body.
-_HEAD = struct.Struct(">i8xi4xq8xi44xi")
-_unpack_head = _HEAD.unpack_from
-_BODY_AT_V4: Final = 88
-_V6_BITS: Final = 48
+_unpack_head = NUMBER_AND_BODY_V4.unpack_from
 
 
 def leads_to(queue: ConsumeQueue, queue_offset: int, record: memoryview) -> bool:
     """Whether the bytes that an entry leads to are the record of its number."""
     if len(record) < FIXED_BYTES_V4:
         return False
-    size_bytes, queue_id, number, sys_flag, body_bytes = _HEAD.unpack_from(record)
+    size_bytes, queue_id, number, sys_flag, body_bytes = _unpack_head(record)
     if size_bytes != len(record) or number != queue_offset or queue_id != queue.queue_id:
         return False
-    if sys_flag & _V6_BITS or body_bytes < 0:
+    if sys_flag & V6_HOSTS or body_bytes < 0:
         return _is_of(queue, queue_offset, record)
-    topic_at = _BODY_AT_V4 + body_bytes
+    topic_at = BODY_AT_V4 + body_bytes
     field = queue.topic_field
     if record[topic_at : topic_at + len(field)] == field:
         return True
@@ -55,8 +55,8 @@ def all_lead_to(
         if numbers != tuple(range(queue_offset, queue_offset + count)):
             return False
         field = queue.topic_field
-        topics = map(_text(len(field)).unpack_from, records, map(_BODY_AT_V4.__add__, body_bytes))
-        if list(topics) == [(field,)] * count and not any(map(_V6_BITS.__and__, set(sys_flags))):
+        topics = map(_text(len(field)).unpack_from, records, map(BODY_AT_V4.__add__, body_bytes))
+        if list(topics) == [(field,)] * count and not any(map(V6_HOSTS.__and__, set(sys_flags))):
             return True
     except struct.error:
         # Something is too short, or not where it would be with two IPv4 hosts.
@@ -79,7 +79,7 @@ def ends_right(queue: ConsumeQueue, queue_offset: int, records: memoryview, last
     """
     if queue_offset < queue.trusted_from:
         return leads_to(queue, queue_offset, records[last_at:])
-    return len(records) - last_at >= FIXED_BYTES_V4 and _PLACE.unpack_from(records, last_at) == (
+    return len(records) - last_at >= FIXED_BYTES_V4 and NUMBER.unpack_from(records, last_at) == (
         len(records) - last_at,
         queue.queue_id,
         queue_offset,
@@ -101,7 +101,7 @@ def record_of(log: CommitLog, queue: ConsumeQueue, number: int, offset: int) -> 
 
 def _is_of(queue: ConsumeQueue, queue_offset: int, record: memoryview) -> bool:
     # A record knows its own place: no matter here, so it is told what it expects.
-    start = int.from_bytes(record[28:36], "big", signed=True)
+    _, _, _, start, _ = PLACE.unpack_from(record)
     found = scan_record(record, 0, start, check_crc=False)
     return found is not None and (found.topic, found.queue_id, found.queue_offset) == (
         queue.topic.encode(),

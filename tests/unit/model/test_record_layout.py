@@ -10,7 +10,7 @@ from cometmq.model.record_layout import HEAD_V4, body_at, stored_at
 
 SOURCE = Path(cometmq.__file__).parent
 # Struct formats and numbers that nothing but a record has.
-STATED = re.compile(r"iIIii|i16xq|0xDAA320|xda.xa3.x20|0xCBD43194")
+STATED = re.compile(r"iIIii|i16xq|i8xi|0xDAA320|xda.xa3.x20|0xCBD43194")
 
 
 def test_no_other_module_states_it() -> None:
