@@ -163,15 +163,7 @@ def test_we_read_the_trace_of_rocketmqs_client(
     name_servers = servers[0].address
     printed = reader.run(tmp_path / "send", ["send", name_servers, TOPIC], seconds_max=SECONDS_MAX)
     message_id = printed.split()[-1]
-
-    async def find() -> list[TraceRecord]:
-        async with Producer("readers", name_servers=name_servers) as client:
-            async with asyncio.timeout(SECONDS_MAX):
-                while not (found := await client.query(TRACE_TOPIC, message_id)):
-                    await asyncio.sleep(0.2)
-            return [record for message in found for record in decode_traces(message.body.decode())]
-
-    [record] = [each for each in asyncio.run(find()) if each.message_id == message_id]
+    [record] = asyncio.run(_find(name_servers, message_id, count=1))
     assert isinstance(record, PubTrace)
     assert (record.group, record.topic, record.tags, record.keys, record.body_bytes) == (
         "traced-java",
@@ -182,6 +174,35 @@ def test_we_read_the_trace_of_rocketmqs_client(
     )
     assert record.is_success
     assert record.region_id == "DefaultRegion"
+
+
+def test_rocketmqs_consumer_writes_a_trace(
+    servers: tuple[NameServer, Broker], reader: SingleJava, tmp_path: Path
+) -> None:
+    """That of 5.x does so only for messages that are stored with their region."""
+    name_servers = servers[0].address
+    seconds_max = 2 * SECONDS_MAX
+    printed = reader.run(
+        tmp_path / "consume", ["consume", name_servers, TOPIC], seconds_max=seconds_max
+    )
+    message_id = printed.split()[-1]
+    records = asyncio.run(_find(name_servers, message_id, count=2))
+    assert sorted(record.WORD for record in records) == ["SubAfter", "SubBefore"]
+
+
+async def _find(name_servers: str, message_id: str, *, count: int) -> list[TraceRecord]:
+    """The records of a message, once there are so many."""
+    async with (
+        Producer("readers", name_servers=name_servers) as client,
+        asyncio.timeout(SECONDS_MAX),
+    ):
+        while True:
+            found = await client.query(TRACE_TOPIC, message_id)
+            records = [one for each in found for one in decode_traces(each.body.decode())]
+            records = [record for record in records if record.message_id == message_id]
+            if len(records) >= count:
+                return records
+            await asyncio.sleep(0.2)
 
 
 def _read(

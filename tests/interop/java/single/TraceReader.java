@@ -2,10 +2,17 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.trace.TraceBean;
 import org.apache.rocketmq.client.trace.TraceContext;
 import org.apache.rocketmq.client.trace.TraceDataEncoder;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
@@ -13,7 +20,8 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 /**
  * {@code TraceReader read NAME_SERVER TRACE_TOPIC}: for each message id of the input, what RocketMQ's own decoder finds
  * in the trace messages with that key, a line for each record: its fields separated by tabs. {@code TraceReader send
- * NAME_SERVER TOPIC}: sends a traced message with key "traced-key" and prints its id.
+ * NAME_SERVER TOPIC}: sends a traced message with key "traced-key" and prints its id. {@code TraceReader consume
+ * NAME_SERVER TOPIC}: sends a message, consumes it traced, prints its id.
  */
 public final class TraceReader {
     private static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);
@@ -22,6 +30,8 @@ public final class TraceReader {
         System.setProperty("rocketmq.namesrv.addr", args[1]);
         if (args[0].equals("send")) {
             send(args[2]);
+        } else if (args[0].equals("consume")) {
+            consume(args[2]);
         } else {
             read(args[2]);
         }
@@ -34,6 +44,32 @@ public final class TraceReader {
         Message message = new Message(topic, "tag", "traced-key", "body".getBytes(StandardCharsets.UTF_8));
         OUT.println(producer.send(message, 10000).getMsgId());
         // Its dispatcher sends what waits before it ends.
+        producer.shutdown();
+    }
+
+    private static void consume(String topic) throws Exception {
+        DefaultMQProducer producer = new DefaultMQProducer("untraced-java");
+        producer.start();
+        String id = producer.send(new Message(topic, "consumed".getBytes(StandardCharsets.UTF_8)), 10000).getMsgId();
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(
+            "traced-java-consumers", null, new AllocateMessageQueueAveragely(), true, null);
+        CountDownLatch consumed = new CountDownLatch(1);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.subscribe(topic, "*");
+        consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+            if (messages.stream().anyMatch(message -> message.getMsgId().equals(id))) {
+                consumed.countDown();
+            }
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        consumer.start();
+        if (!consumed.await(60, TimeUnit.SECONDS)) {
+            throw new IllegalStateException("not consumed within a minute: " + id);
+        }
+        // The trace leaves in the background; shutdown sends what waits, and does not wait for the answers.
+        consumer.shutdown();
+        Thread.sleep(2000);
+        OUT.println(id);
         producer.shutdown();
     }
 
