@@ -25,7 +25,7 @@ from cometmq.remoting.client import RemotingClient
 from . import patience
 from .admin_calls import create_topic
 from .java import MissingComponent, fetch_jars
-from .servers import HERE, ServerCommands
+from .servers import HERE, ServerCommands, ask
 from .single_java import SingleJava
 from .systems import OURS, ROCKETMQ_4, THEIRS, Broker, NameServer, commands_of
 
@@ -36,6 +36,10 @@ MESSAGES = 60
 JAVA_SECONDS_MAX = 240
 WAIT_SECONDS_MAX = 60.0
 EXIT_CODE_MISSING = 3
+SILENCE_SECONDS = 32.0
+REGISTER_BROKER = 103
+GET_BROKER_CLUSTER_INFO = 106
+SYSTEM_ERROR = 1
 
 # The first test waits for five Java servers.
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
@@ -101,6 +105,24 @@ def test_clients_work_across_all_brokers(
         assert {message.broker_name for message in messages} == {
             broker.name for broker in cluster.brokers.values()
         }
+
+
+def test_brokers_of_every_make_keep_their_place_at_our_name_server(cluster: MixedCluster) -> None:
+    """RocketMQ's register every 30 s and are silent between: they are asked, and what they answer is enough."""
+    port = cluster.name_servers[OURS].port
+    deadline = time.monotonic() + SILENCE_SECONDS
+    while time.monotonic() < deadline:
+        for broker in cluster.brokers.values():
+            claim = {
+                "brokerName": broker.name,
+                "brokerAddr": "127.0.0.2:10911",
+                "clusterName": "DefaultCluster",
+                "haServerAddr": "127.0.0.2:10912",
+                "brokerId": "0",
+            }
+            assert ask(port, REGISTER_BROKER, claim)[0] == SYSTEM_ERROR, broker.name
+        time.sleep(0.5)
+    assert b"127.0.0.2" not in ask(port, GET_BROKER_CLUSTER_INFO, {})[1]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,10 @@ from cometmq.protocol.command import BINARY, JSON, Body, Command
 
 FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
 HEADER_BYTES_MAX: Final = (1 << 24) - 1
+"""What a frame can say."""
+
+HEADER_BYTES_TAKEN: Final = 1024 * 1024
+"""What is read and sent. A header holds the properties of a message, which may have 32 KiB."""
 
 JOINED_PART_BYTES_MAX: Final = 4096
 """Parts of a body that are smaller than this on average are copied into one piece: each costs more to write than to
@@ -74,6 +78,10 @@ class FrameDecoder:
                 )
             if header_bytes > length - 4:
                 raise RemoteProtocolError(f"header of {header_bytes} bytes in a frame of {length}")
+            if header_bytes > HEADER_BYTES_TAKEN:
+                raise RemoteProtocolError(
+                    f"header of {header_bytes} bytes; expected at most {HEADER_BYTES_TAKEN}"
+                )
             frame_end = at + 4 + length
             if frame_end > end:
                 break
@@ -106,7 +114,7 @@ def encode(command: Command) -> list[Body]:
     parts = command.body_parts
     body_bytes = sum(map(len, parts)) if parts is not None else len(command.body)
     length = 4 + len(header) + body_bytes
-    if len(header) > HEADER_BYTES_MAX or length > 0x7FFFFFFF:
+    if len(header) > HEADER_BYTES_TAKEN or length > 0x7FFFFFFF:
         raise LocalProtocolError(f"frame of {length} bytes with a header of {len(header)}")
     head = _PREFIX.pack(length, word) + header
     if parts is not None:

@@ -155,9 +155,20 @@ def test_decode_bytes_wants_exactly_one_frame(extra: bytes) -> None:
             decode_bytes(whole + extra)
 
 
-def test_a_header_above_24_bits_cannot_leave() -> None:
-    with pytest.raises(LocalProtocolError):
-        encode(Command(code=0, remark="x" * (1 << 24)))
+def test_a_header_of_more_than_a_megabyte_cannot_leave() -> None:
+    encode(Command(code=0, remark="x" * 1_000_000))
+    for remark in ("x" * (1 << 20), "x" * (1 << 24)):
+        with pytest.raises(LocalProtocolError):
+            encode(Command(code=0, remark=remark))
+
+
+def test_a_header_of_more_than_a_megabyte_is_refused_before_it_has_come() -> None:
+    """One of 16 MB with a million fields took a second and 217 MB to read."""
+    prefix = (1 << 23).to_bytes(4, "big") + ((1 << 20) + 1).to_bytes(4, "big")
+    with pytest.raises(
+        RemoteProtocolError, match="header of 1048577 bytes; expected at most 1048576"
+    ):
+        list(FrameDecoder().feed(prefix))
 
 
 def test_garbage_behind_the_ext_fields_of_a_binary_header_is_ignored() -> None:
