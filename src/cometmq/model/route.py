@@ -53,11 +53,15 @@ class TopicRoute(msgspec.Struct, kw_only=True, rename="camel"):
         """Why this cannot be the route of a topic, or None."""
         readable = writable = 0
         for data in self.queue_datas:
-            count = min(data.read_queue_nums, data.write_queue_nums)
-            if count < 0:
-                return f"{count} queues on broker {data.broker_name!r}"
-            readable += data.read_queue_nums
-            writable += data.write_queue_nums
-        ordered = sum(count for _, count in self.order_counts())
-        count = max(readable, writable, ordered)
-        return f"{count} queues" if count > QUEUES_MAX else None
+            readers, writers = data.read_queue_nums, data.write_queue_nums
+            if readers < 0 or writers < 0:
+                return f"{min(readers, writers)} queues on broker {data.broker_name!r}"
+            readable += readers
+            writable += writers
+        if readable > QUEUES_MAX or writable > QUEUES_MAX:
+            return f"{max(readable, writable)} queues"
+        if self.order_topic_conf:
+            ordered = sum(count for _, count in self.order_counts())
+            if ordered > QUEUES_MAX:
+                return f"{ordered} queues in order"
+        return None
