@@ -3,7 +3,7 @@
 Both add the name of the cluster to a message that is sent alone. 4.9 leaves the rest as it came, but takes WAIT out.
 5.x makes a map of the text and also puts in where the message arrived (MSG_REGION) and whether it may be traced
 (TRACE_ON), without which its own consumers write no trace. It then writes the map in the order in which Java's HashMap
-gives it out, and so do we: the bytes are the same. See decision 0022.
+gives it out, and so do we: the bytes are the same.
 """
 
 from __future__ import annotations
