@@ -3,8 +3,10 @@
 const { Message } = require('ali-ons');
 const { that, equal } = require('./check');
 
-// What client and broker may add on the way. Anything else that was not sent is a fault.
+// What client and broker may add on the way. Anything else that was not sent is a fault. RocketMQ 5 stores a separator
+// behind the last property, and so do we: this client takes what follows it for a property without a name.
 const ADDED_ON_THE_WAY = [
+  '',
   'UNIQ_KEY', 'WAIT', 'CLUSTER', 'MSG_REGION', 'TRACE_ON', 'MIN_OFFSET', 'MAX_OFFSET', 'CONSUME_START_TIME',
 ];
 

@@ -69,7 +69,9 @@ class OffsetProcessor:
                 ResponseCode.SYSTEM_ERROR,
                 f"offset {header.commit_offset} of queue {header.queue_id} is illegal",
             )
-        if self._offsets.is_reset(header.consumer_group, header.topic, header.queue_id):
+        if self._offsets.is_reset(
+            header.consumer_group, header.topic, header.queue_id, connection.peer
+        ):
             # Said by one that does not know of the reset yet.
             return command.reply(remark="Offset has been previously reset", ext={})
         self._offsets.commit(

@@ -99,7 +99,7 @@ class PullProcessor:
     ) -> Command | Awaitable[Command | None] | None:
         header = decode_fields(PullMessageHeader, command.ext)
         group, wanted = self.admit(connection, header)
-        if (reset := self._reset(header)) is not None:
+        if (reset := self._reset(connection, header)) is not None:
             # What this pull would commit is older than the reset.
             return self._reply(command, header, group, reset)
         if wanted.function is not None:
@@ -153,7 +153,7 @@ class PullProcessor:
         try:
             header = decode_fields(PullMessageHeader, command.ext)
             group, wanted = self.admit(connection, header)
-            reset = self._reset(header)
+            reset = self._reset(connection, header)
             if wanted.function is not None and reset is None:
                 connection.run_handler(
                     self._rerun_by_function(connection, command, header, group, wanted)
@@ -220,10 +220,10 @@ class PullProcessor:
             )
         return group, self._wishes.filter_of(header, group)
 
-    def _reset(self, header: PullMessageHeader) -> GetResult | None:
-        """Where to go on instead, if somebody has reset the group's position and this is the first to hear of it."""
+    def _reset(self, connection: Connection, header: PullMessageHeader) -> GetResult | None:
+        """Where to go on instead, if somebody has reset the group's position and this reader does not know it yet."""
         topic, queue_id = header.topic, header.queue_id
-        offset = self._offsets.take_reset(header.consumer_group, topic, queue_id)
+        offset = self._offsets.told_reset(header.consumer_group, topic, queue_id, connection.peer)
         if offset is None:
             return None
         store = self._store

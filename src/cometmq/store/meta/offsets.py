@@ -13,7 +13,7 @@ Thread rule: the owner thread calls everything; what ``unsaved`` returns may run
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cometmq.base.ports import Clock, Files
 from cometmq.protocol import fastjson
@@ -28,6 +28,11 @@ PULLED_MAX: Final = 100_000
 """Of so many groups and topics it is kept what was pulled; of further ones nothing seems to be under way."""
 
 
+class _Reset(NamedTuple):
+    offset: int
+    told: set[str]
+
+
 class OffsetTable:
     def __init__(self, directory: str, files: Files, clock: Clock) -> None:
         self._directory = directory
@@ -36,7 +41,7 @@ class OffsetTable:
         self._file = JsonFile(f"{directory}/consumerOffset.json", files)
         self._table: dict[str, dict[int, int]] = {}
         self._pulled: dict[str, dict[int, int]] = {}
-        self._resets: dict[str, dict[int, int]] = {}
+        self._resets: dict[str, dict[int, _Reset]] = {}
         self._topics: dict[str, set[str]] = {}
         self._groups: dict[str, set[str]] = {}
         self._other_content: dict[str, Any] = {}
@@ -82,14 +87,33 @@ class OffsetTable:
         return max(self.query(group, topic, queue_id), queues.get(queue_id, -1))
 
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """As ``commit``, and to be told to whoever reads the queue next: see ``take_reset``."""
+        """As ``commit``, and to be told to whoever reads the queue: see ``told_reset``."""
         self.commit(group, topic, queue_id, offset)
         self.pulled(group, topic, queue_id, offset)
-        self._resets.setdefault(topic + _SEPARATOR + group, {})[queue_id] = offset
+        self._resets.setdefault(topic + _SEPARATOR + group, {})[queue_id] = _Reset(offset, set())
 
-    def is_reset(self, group: str, topic: str, queue_id: int) -> bool:
-        """Whether a reset has not been told yet."""
-        return queue_id in self._resets.get(topic + _SEPARATOR + group, ())
+    def is_reset(self, group: str, topic: str, queue_id: int, reader: str = "") -> bool:
+        """Whether there is a reset that a reader has not been told of."""
+        reset = self._resets.get(topic + _SEPARATOR + group, {}).get(queue_id)
+        return reset is not None and reader not in reset.told
+
+    def told_reset(self, group: str, topic: str, queue_id: int, reader: str) -> int | None:
+        """The offset that a queue was reset to, for a reader that has not been told yet.
+
+        Not only the first: that may be one that has given the queue away, and whose last pull still waited. Not only
+        those at another offset: they may hold messages that they are not to consume any more. The reset is over when
+        one comes back that was told.
+        """
+        if not self._resets:
+            return None
+        reset = self._resets.get(topic + _SEPARATOR + group, {}).get(queue_id)
+        if reset is None:
+            return None
+        if reader in reset.told:
+            self.take_reset(group, topic, queue_id)
+            return None
+        reset.told.add(reader)
+        return reset.offset
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
         """The offset that a queue was reset to, once."""
@@ -99,10 +123,10 @@ class OffsetTable:
         queues = self._resets.get(key)
         if queues is None:
             return None
-        offset = queues.pop(queue_id, None)
+        reset = queues.pop(queue_id, None)
         if not queues:
             del self._resets[key]
-        return offset
+        return None if reset is None else reset.offset
 
     def offsets(self, group: str, topic: str) -> dict[int, int]:
         """By queue id; a copy."""

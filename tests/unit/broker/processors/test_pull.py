@@ -160,7 +160,7 @@ class TestReset:
         assert rig.pull("T", 4).code == 21
 
     def test_a_pull_that_waits_is_answered(self, rig: Any) -> None:
-        rig.pull("T", 4)
+        rig.offsets.take_reset("CG", "T", 0)
         consumer, other = rig.make_peer(2), rig.make_peer(3)
         TestLongPolling().park(rig, consumer, 4)
         TestLongPolling().park(rig, other, 4, consumerGroup="other")
@@ -170,6 +170,32 @@ class TestReset:
         (reply,) = consumer.take()
         assert (reply.code, offsets(reply)) == (21, ("2", "0", "4"))
         assert (other.take(), len(rig.pulls.long_polling)) == ([], 1)
+
+    def test_whoever_gave_the_queue_away_does_not_take_the_word_from_the_new_owner(
+        self, rig: Any
+    ) -> None:
+        former, owner = rig.make_peer(2), rig.make_peer(3)
+        for consumer in (former, owner):
+            rig.offsets.take_reset("CG", "T", 0)
+            TestLongPolling().park(rig, consumer, 4)
+        rig.offsets.reset("CG", "T", 0, 2)
+        rig.pulls.long_polling.wake("T", 0, "CG")
+        rig.loop.turn()
+        for consumer in (former, owner):
+            (reply,) = consumer.take()
+            assert (reply.code, offsets(reply)) == (21, ("2", "0", "4"))
+        TestLongPolling().park(rig, owner, 4)
+        assert not rig.offsets.is_reset("CG", "T", 0)
+
+    def test_a_reader_that_is_there_already_is_told(self, rig: Any) -> None:
+        """It may hold messages that it is not to consume any more."""
+        assert rig.pull("T", 1).code == 21
+        assert bodies(rig.pull("T", 1)) == [b"1", b"2", b"3"]
+
+    def test_a_reader_that_goes_its_own_way_is_told_once(self, rig: Any) -> None:
+        assert rig.pull("T", 3).code == 21
+        assert bodies(rig.pull("T", 3)) == [b"3"]
+        assert not rig.offsets.is_reset("CG", "T", 0)
 
 
 class TestRefusals:
