@@ -309,7 +309,9 @@ class Recovery:
         gaps = self._queue_recovery.gaps(self._spans)
         start = max(min([start, *gaps, *self._index_start()]), self._log.start)
         if start < min(scan_start, self.end):
-            logger.warning("queues or index rebuilt from=%d to=%d", start, self.end)
+            # After a kill the index is behind the log, as a rule. After a clean stop something was damaged.
+            level = logging.WARNING if self._stop.is_clean else logging.INFO
+            logger.log(level, "queues or index rebuilt from=%d to=%d", start, self.end)
         if self._follower.feed(start, self.end) < self.end and start > self._log.start:
             # A queue entry that named no record's end led to nowhere: from the very start, then.
             logger.warning("queues rebuilt from=%d reason=bad-entry", self._log.start)
