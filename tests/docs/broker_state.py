@@ -6,7 +6,7 @@ import asyncio
 import re
 from dataclasses import dataclass
 
-from cometmq.model.names import is_system_topic
+from cometmq.model.names import RETRY_PREFIX, is_system_topic
 from cometmq.protocol import fastjson
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.command import Command
@@ -73,7 +73,9 @@ async def _ask(name_server: str, broker: str) -> BrokerState:
         groups: dict[str, set[str]] = {}
         for key in offsets["offsetTable"]:
             topic, _, group = key.partition("@")
-            groups.setdefault(group, set()).add(topic)
+            # The retries of a page's last messages may come while the next page is worked through.
+            if not topic.startswith(RETRY_PREFIX):
+                groups.setdefault(group, set()).add(topic)
         route = await ask(name_server, RequestCode.GET_ROUTEINFO_BY_TOPIC, topic="TBW102")
         queues = fastjson.loads(route)["queueDatas"]
         settings = (await ask(broker, RequestCode.GET_BROKER_CONFIG)).decode()

@@ -79,7 +79,7 @@ def test_the_installed_one_when_the_system_has_none(
         "jdk.incubator.vector",
         "-Da=b c",
     ]
-    given += ["--add-modules", "java.se", "", "Main"]
+    given += ["--add-modules", "java.se", "", "Main", "--hostname", "192.0.2.2", "--cores", "1"]
     said = subprocess.run(
         [f"{environment['JAVA_HOME']}/bin/java", *given],
         env=environment,
@@ -87,7 +87,9 @@ def test_the_installed_one_when_the_system_has_none(
         text=True,
         check=True,
     )
-    assert said.stdout == "<-Da=b c><--add-modules><java.se><><Main>"
+    assert said.stdout == (
+        "<-Da=b c><--add-modules><java.se><><Main><--hostname><192.0.2.2><--cores><1>"
+    )
 
 
 @pytest.mark.parametrize("is_named", [True, False])
