@@ -20,9 +20,10 @@ from cometmq.protocol.command import Command
 from cometmq.protocol.frame import decode_bytes
 from cometmq.remoting.connection import Connection
 from cometmq.standalone import Standalone
-from cometmq.store.new_messages import NewMessage
+from cometmq.store.log.new_messages import NewMessage
 
 ROUNDS = 5
+SEND_CODE = 310
 BODY = b"x" * 1024
 TOPIC = "BenchmarkTopic"
 UNIQUE_KEY = "7F0000010B6C18B4AAC2{:012X}"
@@ -82,14 +83,15 @@ async def main(count: int) -> None:
         async with Standalone(directory, namesrv_port=0, broker_port=0) as servers:
             broker = servers.broker
             peer = Peer()
+            finish_sends = broker.dispatcher.kinds[SEND_CODE]
 
             def dispatch(command: Command) -> None:
                 broker.dispatcher.dispatch(cast(Connection, peer), command)
-                broker.dispatcher.finish()
+                finish_sends()
 
             for name, make, act, each in (
                 ("send 1 KB", send_request, dispatch, 1),
-                ("  of this the store", stored_message, broker.store.put, 1),
+                ("  of this the store", stored_message, broker.core.store.put, 1),
                 ("pull 32 x 1 KB", pull_request, dispatch, 32),
             ):
                 seconds = measure(make, cast("Callable[[object], object]", act), count // each)
@@ -99,7 +101,7 @@ async def main(count: int) -> None:
 
 def send_request(number: int) -> Command:
     properties = f"UNIQ_KEY\x01{UNIQUE_KEY.format(number)}\x02WAIT\x01true\x02TAGS\x01TagA"
-    return Command(310, {**SEND, "i": properties}, BODY, opaque=number)
+    return Command(SEND_CODE, {**SEND, "i": properties}, BODY, opaque=number)
 
 
 def stored_message(number: int) -> NewMessage:

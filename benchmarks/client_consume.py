@@ -30,10 +30,10 @@ from typing import Any
 import uvloop
 
 from cometmq.base.errors import CometError
-from cometmq.client.aio.producer import Producer
-from cometmq.client.aio.push_consumer import PushConsumer
+from cometmq.client.aio.push.push_consumer import PushConsumer
+from cometmq.client.aio.send.producer import Producer
 from cometmq.client.consumer_config import PushConsumerConfig
-from cometmq.model.message import Message
+from cometmq.model.messages.message import Message
 
 BIN = Path(sys.executable).parent
 TOPIC = "ClientConsume"

@@ -31,13 +31,13 @@ from pathlib import Path
 import uvloop
 
 from cometmq.base.errors import CometError
-from cometmq.client.aio.lite_pull_consumer import LitePullConsumer
-from cometmq.client.aio.producer import Producer
-from cometmq.client.aio.pull_consumer import PullConsumer
+from cometmq.client.aio.pull.lite_pull_consumer import LitePullConsumer
+from cometmq.client.aio.pull.pull_consumer import PullConsumer
+from cometmq.client.aio.send.producer import Producer
 from cometmq.client.lite_pull_config import LitePullConfig
-from cometmq.model.message import Message
 from cometmq.model.message_queue import MessageQueue
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.message import Message
+from cometmq.model.messages.received_message import ReceivedMessage
 
 BIN = Path(sys.executable).parent
 TOPIC = "ClientPull"

@@ -28,8 +28,8 @@ from pathlib import Path
 import uvloop
 
 from cometmq.base.errors import CometError
-from cometmq.client.aio.producer import Producer
-from cometmq.model.message import Message
+from cometmq.client.aio.send.producer import Producer
+from cometmq.model.messages.message import Message
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.command import Command
 from cometmq.remoting.client import RemotingClient

@@ -22,9 +22,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cometmq.base.errors import CometError
-from cometmq.client.aio.producer import Producer
-from cometmq.model.message import Message
+from cometmq.client.aio.send.producer import Producer
 from cometmq.model.message_queue import MessageQueue
+from cometmq.model.messages.message import Message
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.remoting.client import RemotingClient

@@ -17,12 +17,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cometmq.base.system import SystemClock, SystemFiles
+from cometmq.base.clock import SystemClock
+from cometmq.base.disk import SystemFiles
 from cometmq.model.address import pack_host
 from cometmq.model.java_hash import java_hash
-from cometmq.store.config import StoreConfig
+from cometmq.store.log.new_messages import NewMessage
 from cometmq.store.message_store import MessageStore
-from cometmq.store.new_messages import NewMessage
+from cometmq.store.store_config import StoreConfig
 
 HOST = pack_host("127.0.0.1", 10911)
 BODY_BYTES = 1024
@@ -97,9 +98,9 @@ def report(what: str, rates: tuple[float, float]) -> None:
 
 def decode_alone(directory: str, rounds: int) -> None:
     """Of records in memory, 8 MB at a time, in one thread."""
-    from cometmq.spark.decode import UndecodableRecord, decode
-    from cometmq.spark.frames import walk
-    from cometmq.spark.schema import COLUMNS, chosen_columns
+    from cometmq.spark.columns.decode import UndecodableRecord, decode
+    from cometmq.spark.columns.frames import walk
+    from cometmq.spark.columns.schema import COLUMNS, chosen_columns
 
     with Path(f"{directory}/commitlog/{0:020d}").open("rb") as file:
         data = file.read(8 << 20)
@@ -121,9 +122,9 @@ def decode_alone(directory: str, rounds: int) -> None:
 
 def task_alone(directory: str, rounds: int, is_profiled: bool) -> None:
     """Files to Arrow batches, in one thread."""
-    from cometmq.spark.log_options import read_log_options
-    from cometmq.spark.log_planner import LogPlanner
-    from cometmq.spark.log_reader import LogTask
+    from cometmq.spark.log.log_options import read_log_options
+    from cometmq.spark.log.log_planner import LogPlanner
+    from cometmq.spark.log.log_reader import LogTask
 
     def read(values: dict[str, str]) -> int:
         options = read_log_options({"path": directory, "topic": "Bench", **values})
@@ -149,7 +150,7 @@ def in_spark(directory: str, messages: int, rounds: int) -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
-    from cometmq.spark.log_source import RocketMQLogDataSource
+    from cometmq.spark.log.log_source import RocketMQLogDataSource
 
     session = (
         SparkSession.builder.master("local[2]")

@@ -27,12 +27,13 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 import spark_source  # noqa: E402
 from benchmarks.kafka.components import spark_side  # noqa: E402
 
-from cometmq.base.system import SystemClock, SystemFiles  # noqa: E402
+from cometmq.base.clock import SystemClock  # noqa: E402
+from cometmq.base.disk import SystemFiles  # noqa: E402
 from cometmq.model.address import pack_host  # noqa: E402
 from cometmq.model.java_hash import java_hash  # noqa: E402
-from cometmq.store.config import StoreConfig  # noqa: E402
+from cometmq.store.log.new_messages import NewMessage  # noqa: E402
 from cometmq.store.message_store import MessageStore  # noqa: E402
-from cometmq.store.new_messages import NewMessage  # noqa: E402
+from cometmq.store.store_config import StoreConfig  # noqa: E402
 
 RESULT = HERE / "results" / "spark_memory.json"
 MESSAGES = 10_000_000

@@ -109,9 +109,9 @@ def _report(kind: str, arguments: argparse.Namespace, write: Callable[[int], int
 def _writer(options: dict[str, str], number: int, arguments: argparse.Namespace) -> None:
     import pyarrow as pa
 
-    from cometmq.model.sink import SinkMark
-    from cometmq.spark.sink_options import read_sink_options
-    from cometmq.spark.sink_writer import SinkWriter
+    from cometmq.model.messages.sink_mark import SinkMark
+    from cometmq.spark.sink.sink_options import read_sink_options
+    from cometmq.spark.sink.sink_writer import SinkWriter
 
     def batches() -> Iterator[pa.RecordBatch]:
         for start in range(0, arguments.messages, 10_000):

@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import Any
 
 from cometmq.base.errors import CometError
-from cometmq.client.aio.producer import Producer
-from cometmq.model.message import Message
+from cometmq.client.aio.send.producer import Producer
+from cometmq.model.messages.message import Message
 
 BIN = Path(sys.executable).parent
 RESULTS = Path(__file__).parent / "results"

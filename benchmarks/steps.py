@@ -20,23 +20,23 @@ from typing import Any, cast
 
 from benchmarks.broker_send import BODY, TOPIC, Peer, pull_request, send_request, stored_message
 
-from cometmq.broker.config import BrokerConfig
-from cometmq.broker.send_properties import prepare
-from cometmq.broker.stored_form import form_of
+from cometmq.broker.config.broker_config import BrokerConfig
+from cometmq.broker.send.send_properties import prepare
+from cometmq.broker.send.stored_form import form_of
 from cometmq.protocol.command import JSON
 from cometmq.protocol.fields import decode_fields
 from cometmq.protocol.frame import FrameDecoder, encode, encode_bytes
 from cometmq.protocol.headers.pull import PullMessageHeader
 from cometmq.protocol.headers.send import SendMessageHeaderV2
 from cometmq.protocol.send_reply import SendReplies
-from cometmq.remoting.config import ConnectionLimits
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.remoting.endpoint import Endpoint
+from cometmq.remoting.remoting_config import ConnectionLimits
 from cometmq.standalone import Standalone
-from cometmq.store.index_files import IndexFiles, key_prefix
-from cometmq.store.new_messages import NewMessages
-from cometmq.store.record_writer import lay_out, record_sizes
+from cometmq.store.index.index_files import IndexFiles, key_prefix
+from cometmq.store.log.new_messages import NewMessages
+from cometmq.store.log.record_writer import lay_out, record_sizes
 
 ROUNDS = 60
 COUNT = 500
@@ -90,7 +90,7 @@ async def main() -> None:
 
 
 def measure(broker: Any, directory: str) -> dict[str, float]:
-    store = broker.store
+    store = broker.core.store
     connection = connected(broker.dispatcher)
     frames = [encode_bytes(send_request(number)) for number in range(COUNT)]
     chunk = b"".join(frames[:CHUNK])
@@ -146,7 +146,7 @@ def measure(broker: Any, directory: str) -> dict[str, float]:
 def receive(connection: Connection, data: bytes) -> None:
     """What the loop does in one turn."""
     connection.data_received(data)
-    connection.handle_commands()
+    connection._turn.run_alone(connection)
 
 
 def index_entry(store: Any, directory: str) -> float:

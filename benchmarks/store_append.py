@@ -12,12 +12,13 @@ import shutil
 import tempfile
 import time
 
-from cometmq.base.system import SystemClock, SystemFiles
+from cometmq.base.clock import SystemClock
+from cometmq.base.disk import SystemFiles
 from cometmq.model.address import pack_host
 from cometmq.model.java_hash import java_hash
-from cometmq.store.config import FlushConfig, StoreConfig
+from cometmq.store.log.new_messages import NewMessage
 from cometmq.store.message_store import MessageStore
-from cometmq.store.new_messages import NewMessage
+from cometmq.store.store_config import FlushConfig, StoreConfig
 
 HOST = pack_host("127.0.0.1", 10911)
 BODY = b"x" * 1024

@@ -23,8 +23,8 @@ from pathlib import Path
 from benchmarks.compare.load import LoadProgram, build
 
 from cometmq.cli.server_process import ServerProcess
-from cometmq.model.properties import render_properties
-from cometmq.model.record import decode_records
+from cometmq.model.messages.properties import render_properties
+from cometmq.model.messages.record import decode_records
 from cometmq.protocol.command import Command
 from cometmq.protocol.frame import decode_bytes, encode_bytes
 

@@ -1,4 +1,4 @@
-"""Name server and broker in one process on one event loop, for people who just want a queue.
+"""A name server and a broker in one process on one event loop, for people who just want a queue.
 
 ``cometmq up`` runs it with a data directory, ``cometmq.testing.cluster`` inside a test.
 """
@@ -10,9 +10,9 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
 
-from cometmq.broker.config import load_broker_config
+from cometmq.broker.config.broker_config import load_broker_config
 from cometmq.broker.server import Broker
-from cometmq.namesrv.config import load_namesrv_config
+from cometmq.namesrv.namesrv_config import load_namesrv_config
 from cometmq.namesrv.server import NameServer
 
 
@@ -20,10 +20,10 @@ class Standalone:
     """``async with Standalone(data_directory) as servers``: both run inside the block.
 
     Args:
-        data_directory: everything the servers keep.
-        namesrv_port: 0 takes any free one.
-        broker_port: 0 takes any free one.
-        bind_address: where both listen; also what clients are told to connect to.
+        data_directory: where the servers keep all their data.
+        namesrv_port: 0 takes any free port.
+        broker_port: 0 takes any free port.
+        bind_address: the address that both listen on, also given to clients.
         broker_settings: further ``broker.conf`` keys.
     """
 

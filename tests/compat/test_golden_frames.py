@@ -15,9 +15,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
+from tests.protocol_registry import (
+    REPLY_BODIES,
+    REPLY_HEADERS,
+    REQUEST_BODIES,
+    REQUEST_HEADERS,
+)
 
 from cometmq.base.errors import RemoteProtocolError
-from cometmq.model.record import decode_records
+from cometmq.model.messages.record import decode_records
 from cometmq.model.topic import DataVersion, TopicConfig, TopicQueues
 from cometmq.protocol import fastjson
 from cometmq.protocol.bodies.admin import decode_timer_checkpoint, encode_timer_checkpoint
@@ -31,12 +37,6 @@ from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import BINARY, Command
 from cometmq.protocol.fields import decode_fields, encode_fields
 from cometmq.protocol.frame import FrameDecoder, decode_bytes, encode_bytes
-from cometmq.protocol.registry import (
-    REPLY_BODIES,
-    REPLY_HEADERS,
-    REQUEST_BODIES,
-    REQUEST_HEADERS,
-)
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 VERSIONS = ("4.9", "5.5")

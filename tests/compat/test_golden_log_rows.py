@@ -14,10 +14,10 @@ pytest.importorskip("pyspark")
 
 from tests.spark.log_stores import GOLDEN, unpack_golden
 
-from cometmq.spark.log_options import read_log_options
-from cometmq.spark.log_planner import LogPlanner
-from cometmq.spark.log_reader import LogTask
-from cometmq.spark.schema import COLUMNS, LOG_COLUMNS
+from cometmq.spark.columns.schema import COLUMNS, LOG_COLUMNS
+from cometmq.spark.log.log_options import read_log_options
+from cometmq.spark.log.log_planner import LogPlanner
+from cometmq.spark.log.log_reader import LogTask
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from cometmq.broker.config_slices import FORM_4, FORM_5
-from cometmq.broker.send_properties import prepare, prepare_batch
-from cometmq.broker.stored_form import stored_form
-from cometmq.model.properties import parse_properties
-from cometmq.model.record import Record, decode_record
+from cometmq.broker.config.config_slices import FORM_4, FORM_5
+from cometmq.broker.send.send_properties import prepare, prepare_batch
+from cometmq.broker.send.stored_form import stored_form
+from cometmq.model.messages.properties import parse_properties
+from cometmq.model.messages.record import Record, decode_record
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 SENT_ALONE = {"TopicNormal", "TopicSingle", "TopicZip", "TopicOrder", "TopicSql", "TopicRetry"}

@@ -13,15 +13,16 @@ from typing import Any
 import pytest
 from tests.archives import unpack
 
+from cometmq.base.clock import SystemClock
+from cometmq.base.disk import SystemFiles
 from cometmq.base.ports import Clock
-from cometmq.base.system import SystemClock, SystemFiles
 from cometmq.model.address import pack_host
-from cometmq.model.compression import decompress
 from cometmq.model.java_hash import java_hash
-from cometmq.model.record import Record, decode_record, decode_records
-from cometmq.store.config import CommitLogConfig, ConsumeQueueConfig, IndexConfig, StoreConfig
+from cometmq.model.messages.compression import decompress
+from cometmq.model.messages.record import Record, decode_record, decode_records
+from cometmq.store.log.new_messages import NewMessage, Stored
 from cometmq.store.message_store import MessageStore
-from cometmq.store.new_messages import NewMessage, Stored
+from cometmq.store.store_config import CommitLogConfig, ConsumeQueueConfig, IndexConfig, StoreConfig
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 ALL_TIME = (0, (1 << 63) - 1)

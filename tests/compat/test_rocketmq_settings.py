@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from cometmq.base.errors import ConfigError
-from cometmq.broker.config import broker_rows, load_broker_config
-from cometmq.broker.known_keys import OTHER_KEYS as BROKER_KEYS
-from cometmq.namesrv.config import load_namesrv_config, namesrv_rows
+from cometmq.broker.config.broker_config import broker_rows, load_broker_config
+from cometmq.broker.config.known_keys import OTHER_KEYS as BROKER_KEYS
 from cometmq.namesrv.known_keys import OTHER_KEYS as NAMESRV_KEYS
+from cometmq.namesrv.namesrv_config import load_namesrv_config, namesrv_rows
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 VERSIONS = ("4.9.8", "5.5.0")

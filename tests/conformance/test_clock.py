@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cometmq.base.clock import SystemClock
 from cometmq.base.ports import Clock
-from cometmq.base.system import SystemClock
 from cometmq.testing.fake_clock import FakeClock
 
 AFTER_2023 = 1_690_000_000_000

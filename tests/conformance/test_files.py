@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from cometmq.base.disk import SystemFiles
 from cometmq.base.errors import StoreError
 from cometmq.base.ports import Files
-from cometmq.base.system import SystemFiles
 from cometmq.testing.fake_clock import FakeClock
 from cometmq.testing.faulty_files import FaultyFiles
 
@@ -72,6 +72,22 @@ def test_a_long_write_is_seen_at_once_and_changes_nothing_else(
     file.write_at(77, memoryview(data)[:length])
     assert file.read_at(0, 200_000) == bytes(77) + data[:length] + bytes(200_000 - 77 - length)
     assert bytes(file.view(77, length)) == data[:length]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bytes_are_read_into_memory_of_the_reader(
+    files: Files, root: str, kind: dict[str, int]
+) -> None:
+    file = files.create(f"{root}/one", 2 * PAGE, **kind)  # type: ignore[arg-type]
+    file.write_at(PAGE - 2, b"across")
+    target = bytearray(b"." * 10)
+    assert file.read_into(PAGE - 2, memoryview(target)[1:7]) == 6
+    assert target == b".across..."
+    file.write_at(2 * PAGE - 3, b"end")
+    assert file.read_into(2 * PAGE - 3, memoryview(target)) == 3
+    assert target == b"endross..."
+    assert file.read_into(2 * PAGE, memoryview(target)) == 0
+    assert file.read_into(0, memoryview(bytearray())) == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)

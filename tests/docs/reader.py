@@ -20,6 +20,8 @@ from tests.docs.page_steps import Command, File, Program, Session, Step, Tests
 
 NAME_SERVER, BROKER = "127.0.0.1:9876", "127.0.0.1:10911"
 UP = "cometmq up --data ./my-queue"
+HERE = Path(sys.executable)
+"""The Python that runs the tests."""
 
 _SECONDS_MAX = 120.0
 # Done before the first page is opened.
@@ -45,6 +47,7 @@ class Reader:
     name_server: str
     broker: str
     told_by_up: str
+    python: Path
 
     def take(self, step: Step, *, has_numbers: bool = True) -> None:
         """Raises AssertionError where the page and what happens differ.
@@ -68,13 +71,22 @@ class Reader:
             self._command(step, has_numbers)
 
     def _python(self, text: str) -> str:
-        return self._run([sys.executable, "-W", "error", "-"], self._with_addresses(text))
+        return self._run([str(self.python), "-W", "error", "-"], self._with_addresses(text))
 
     def _pytest(self, text: str) -> None:
         file = self.directory / "test_example.py"
         file.write_text(self._with_addresses(text))
         # Without the options of this repository: a reader has others.
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull]
+        command = [
+            str(self.python),
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-c",
+            os.devnull,
+        ]
         self._run([*command, "--rootdir", str(self.directory), str(file)], "")
 
     def _command(self, step: Command, has_numbers: bool) -> None:
@@ -88,24 +100,20 @@ class Reader:
         found = [_plain(line, has_numbers) for line in printed.splitlines() if line.strip()]
         wanted = [_plain(line, has_numbers) for line in step.expected]
         if step.text.startswith("cometmq pipeline run"):
-            # How many lines of progress there are is a matter of time; pages show some of them.
-            found = [line for line in found if line in wanted]
+            # How many lines of progress there are is a matter of time; pages show some of them. Queries of one
+            # pipeline run side by side, and whichever is first tells first.
+            found = sorted(line for line in found if line in wanted)
+            wanted.sort()
         assert found == wanted, f"{step.text}\nprinted\n{printed}"
 
     def _run(self, command: list[str], stdin: str) -> str:
-        scripts = Path(sys.executable).parent
-        environment = {
-            **os.environ,
-            "PATH": f"{scripts}:{os.environ['PATH']}",
-            "NAMESRV_ADDR": self.name_server,
-        }
         done = subprocess.run(
             command,
             input=stdin,
             capture_output=True,
             text=True,
             cwd=self.directory,
-            env=environment,
+            env={**_environment(self.python), "NAMESRV_ADDR": self.name_server},
             timeout=_SECONDS_MAX,
             check=False,
         )
@@ -117,21 +125,35 @@ class Reader:
 
 
 @contextlib.contextmanager
-def reader(directory: Path) -> Iterator[Reader]:
-    """Servers of their own, with their data below ``directory``, as long as the block runs."""
+def reader(directory: Path, python: Path = HERE) -> Iterator[Reader]:
+    """Servers of their own, with their data below ``directory``, as long as the block runs.
+
+    Args:
+        python: of the environment that the reader has installed this software in.
+    """
     command = [
-        *(str(Path(sys.executable).parent / "cometmq"), *shlex.split(UP)[1:]),
+        *(str(python.parent / "cometmq"), *shlex.split(UP)[1:]),
         *("--namesrv-port", "0", "--broker-port", "0", "--log-level", "ERROR"),
     ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=directory) as servers:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, cwd=directory, env=_environment(python)
+    ) as servers:
         try:
             assert servers.stdout is not None
             lines = [servers.stdout.readline() for _ in range(4)]
             name_server, broker = lines[0].split()[2], lines[1].split()[1]
             told = "".join(lines).replace(name_server, NAME_SERVER).replace(broker, BROKER)
-            yield Reader(directory, name_server, broker, told)
+            yield Reader(directory, name_server, broker, told, python)
         finally:
             servers.terminate()
+
+
+def _environment(python: Path) -> dict[str, str]:
+    environment = {**os.environ, "PATH": f"{python.parent}:{os.environ['PATH']}"}
+    if python != HERE:
+        # There, nothing of the environment that the tests run in is to be seen.
+        environment.pop("PYTHONPATH", None)
+    return environment
 
 
 def _compare(program: str, expected: str, printed: str) -> None:

@@ -47,7 +47,7 @@ def test_no_machine_paths_and_no_registry_hosts() -> None:
 def test_every_python_module_has_a_purpose() -> None:
     silent = [
         str(path.relative_to(ROOT))
-        for path in (ROOT / "src").rglob("*.py")
-        if (text := path.read_text().strip()) and not text.startswith('"""')
+        for path in (ROOT / "src" / "cometmq").rglob("*.py")
+        if not path.read_text().startswith('"""')
     ]
     assert not silent

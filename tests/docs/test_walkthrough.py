@@ -1,7 +1,8 @@
-"""The documents name files, settings and commands that exist."""
+"""Files, links and anchors named in the documents exist."""
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 import sys
@@ -11,28 +12,50 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "cometmq"
-DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    ROOT / "benchmarks" / "README.md",
+    ROOT / "tests" / "interop" / "README.md",
+]
 
 _PACKAGE_FILE = re.compile(r"`((?:[a-z_]+/)*[a-z_]+\.py)`")
 _PACKAGE_DIRECTORY = re.compile(r"`((?:[a-z_]+/)+)`")
-_LINK = re.compile(r"\]\(([^)#]+)\)")
+_LINK = re.compile(r"\]\(([^)#]*)(?:#([^)]+))?\)")
+_CODE_BLOCK = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_files_named_in_a_document_exist(document: Path) -> None:
     text = document.read_text()
     named = _PACKAGE_FILE.findall(text)
-    missing = [
-        name for name in named if not (PACKAGE / name).is_file() and not (ROOT / name).is_file()
-    ]
+    places = (PACKAGE, ROOT, document.parent)
+    missing = [name for name in named if not any((place / name).is_file() for place in places)]
     assert not missing
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_between_documents_lead_somewhere(document: Path) -> None:
-    links = [link for link in _LINK.findall(document.read_text()) if "://" not in link]
-    missing = [link for link in links if not (document.parent / link).exists()]
-    assert not missing
+    broken = []
+    for path, anchor in _LINK.findall(_CODE_BLOCK.sub("", document.read_text())):
+        if "://" in path:
+            continue
+        target = document.parent / path if path else document
+        if not target.exists() or (anchor and anchor not in _anchors(target.read_text())):
+            broken.append(f"{path}#{anchor}")
+    assert not broken
+
+
+def test_anchors_are_those_that_a_code_host_makes_from_headings() -> None:
+    text = "# Broker (`broker.conf`)\n\n```sh\n# not a heading\n```\n\n## In use\n\n## In use\n"
+    assert _anchors(text) == {"broker-brokerconf", "in-use", "in-use-1"}
+
+
+def test_every_decision_is_listed() -> None:
+    directory = ROOT / "docs" / "decisions"
+    listed = [path for path, _ in _LINK.findall((directory / "README.md").read_text())]
+    assert listed == sorted(path.name for path in directory.glob("0*.md"))
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
@@ -43,6 +66,7 @@ def test_a_page_that_names_mqadmin_says_where_it_comes_from(document: Path) -> N
     skipped = {told, ROOT / "docs" / "compatibility.md", ROOT / "CHANGELOG.md"}
     skipped |= set((ROOT / "docs" / "reference").iterdir())
     skipped |= set((ROOT / "docs" / "decisions").iterdir())
+    skipped.add(ROOT / "tests" / "interop" / "README.md")
     text = document.read_text()
     if "mqadmin" in text and document not in skipped:
         assert "operating.md#mqadmin)" in text
@@ -61,15 +85,16 @@ def test_the_broker_starts_with_the_file_that_the_readme_names() -> None:
     assert "brokerName=" in done.stdout
 
 
-def test_the_life_of_a_message_names_most_of_the_data_path() -> None:
-    text = (ROOT / "docs" / "life-of-a-message.md").read_text()
-    named = set(_PACKAGE_FILE.findall(text))
-    rooms = ("remoting", "store", "broker/processors", "protocol", "client/aio", "client/core")
-    for room in (*rooms, "broker/schedule", "broker/timer", "broker/transaction"):
-        assert any(name.startswith(f"{room}/") for name in named), room
-
-
 def test_names_table_points_at_rooms_that_exist() -> None:
     text = (ROOT / "docs" / "names.md").read_text()
     missing = [name for name in _PACKAGE_DIRECTORY.findall(text) if not (PACKAGE / name).is_dir()]
     assert not missing
+
+
+def _anchors(text: str) -> set[str]:
+    anchors: set[str] = set()
+    for heading in _HEADING.findall(_CODE_BLOCK.sub("", text)):
+        slug = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        repeated = (f"{slug}-{number}" for number in itertools.count(1))
+        anchors.add(slug if slug not in anchors else next(r for r in repeated if r not in anchors))
+    return anchors

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self, TypeVar
 
-from cometmq.model.properties import render_properties
-from cometmq.model.record import Record, decode_records
+from tests.eventually import eventually
+
+from cometmq.model.messages.properties import render_properties
+from cometmq.model.messages.record import Record, decode_records
 from cometmq.protocol import fastjson
 from cometmq.protocol.command import Command
 from cometmq.remoting.client import RemotingClient
@@ -107,14 +109,3 @@ class RawClient:
     def _take_reply(self, connection: Connection, command: Command) -> Command:
         self.replies.put_nowait(command)
         return command.reply()
-
-
-async def eventually(
-    probe: Callable[[], Awaitable[T | None]], what: str, seconds: float = 10.0
-) -> T:
-    """What the probe finds in the end; an AssertionError when that takes too long."""
-    deadline = time.monotonic() + seconds
-    while (found := await probe()) is None:
-        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
-        await asyncio.sleep(0.02)
-    return found

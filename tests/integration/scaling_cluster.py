@@ -11,7 +11,6 @@ from typing import Any, Self
 import msgspec
 
 from cometmq.base.errors import CometError
-from cometmq.broker.config import load_broker_config
 from cometmq.broker.server import Broker
 from cometmq.client import (
     ClientConfig,
@@ -22,10 +21,11 @@ from cometmq.client import (
     ReceivedMessage,
 )
 from cometmq.client.aio import Producer, PushConsumer
-from cometmq.namesrv.config import load_namesrv_config
+from cometmq.namesrv.namesrv_config import load_namesrv_config
 from cometmq.namesrv.server import NameServer
 
 from .raw_client import RawClient
+from .servers import broker_config
 
 TOPIC = "Scaled"
 GROUP = "scaled-readers"
@@ -35,9 +35,6 @@ LATER_EVERY = 40
 ROUTE_SECONDS = 0.2
 
 SETTINGS = {
-    "bindAddress": "127.0.0.1",
-    "brokerIP1": "127.0.0.1",
-    "listenPort": "0",
     "messageDelayLevel": " ".join(["1s"] * 18),
     "mappedFileSizeCommitLog": str(16 * 1024 * 1024),
     "mappedFileSizeConsumeQueue": str(20 * 1000),
@@ -85,16 +82,8 @@ class Growing:
 
     async def start(self, name: str) -> None:
         """Again on what it left behind, if it ran before."""
-        store = str(self._directory / name)
-        config, _ = load_broker_config(
-            {
-                **SETTINGS,
-                "brokerName": name,
-                "namesrvAddr": self.name_servers,
-                "storePathRootDir": store,
-            }
-        )
-        self._brokers[name] = Broker(config)
+        settings = {**SETTINGS, "brokerName": name, "namesrvAddr": self.name_servers}
+        self._brokers[name] = Broker(broker_config(self._directory / name, **settings))
         await self._brokers[name].start()
 
     async def stop(self, name: str) -> None:
@@ -249,18 +238,3 @@ class Load:
         if message.broker_name is not None:
             self.taken_from[message.broker_name, message.queue_id] += 1
         return None
-
-
-async def until(condition: Any, what: str, seconds: float = 30.0) -> None:
-    """``condition`` may be a function or a coroutine function."""
-    try:
-        async with asyncio.timeout(seconds):
-            while True:
-                met = condition()
-                if asyncio.iscoroutine(met):
-                    met = await met
-                if met:
-                    return
-                await asyncio.sleep(0.05)
-    except TimeoutError:
-        raise AssertionError(f"not within {seconds:g} s: {what}") from None

@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.eventually import eventually
+from tests.integration.servers import running_broker, running_name_server
 
 from cometmq.base.errors import ConfigError, RemotingError
-from cometmq.broker.config import load_broker_config
 from cometmq.broker.server import Broker
-from cometmq.model.record import decode_records
-from cometmq.namesrv.config import load_namesrv_config
-from cometmq.namesrv.server import NameServer
+from cometmq.model.messages.record import decode_records
 from cometmq.protocol import fastjson
 from cometmq.protocol.command import FLAG_ONEWAY, Command
 from cometmq.remoting.client import RemotingClient
@@ -34,30 +32,12 @@ class World:
         self.directory = directory
         self._stack = stack
 
-    async def name_server(self) -> tuple[NameServer, str]:
-        config, _ = load_namesrv_config({"listenPort": "0", "kvConfigPath": ""})
-        server = NameServer(config)
-        await server.start()
-        self._stack.push_async_callback(server.stop)
-        return server, f"127.0.0.1:{server.port}"
+    async def name_server(self) -> str:
+        return await self._stack.enter_async_context(running_name_server())
 
     async def broker(self, name: str = "b", **settings: str) -> Broker:
-        config, _ = load_broker_config(
-            {
-                "brokerName": name,
-                "listenPort": "0",
-                "storePathRootDir": str(self.directory / name),
-                "mappedFileSizeCommitLog": str(1 << 20),
-                "mappedFileSizeConsumeQueue": "20000",
-                "maxHashSlotNum": "100",
-                "maxIndexNum": "400",
-                **settings,
-            }
-        )
-        broker = Broker(config)
-        await broker.start()
-        self._stack.push_async_callback(broker.stop)
-        return broker
+        running = running_broker(self.directory / name, brokerName=name, **settings)
+        return await self._stack.enter_async_context(running)
 
     def client(self, address: str) -> Client:
         client = Client(address)
@@ -122,19 +102,6 @@ async def world_in(directory: Path) -> AsyncIterator[World]:
         yield World(directory, stack)
 
 
-@pytest.fixture
-def play(tmp_path: Path) -> Callable[[Callable[[World], Coroutine[Any, Any, None]]], None]:
-    def run(scenario: Callable[[World], Coroutine[Any, Any, None]]) -> None:
-        async def main() -> None:
-            async with world_in(tmp_path) as world:
-                await scenario(world)
-            assert asyncio.all_tasks() == {asyncio.current_task()}, "a task is left"
-
-        asyncio.run(main())
-
-    return run
-
-
 def bodies(reply: Command) -> list[bytes]:
     return [record.body for record in decode_records(bytes(reply.body))]
 
@@ -146,19 +113,9 @@ async def brokers_of(names: Client, topic: str) -> set[str]:
     return {data["brokerName"] for data in fastjson.loads(bytes(reply.body))["queueDatas"]}
 
 
-async def eventually(check: Callable[[], Coroutine[Any, Any, bool]]) -> None:
-    deadline = time.monotonic() + 10
-    while not await check():
-        assert time.monotonic() < deadline, "it never happened"
-        await asyncio.sleep(0.01)
-
-
-Play = Callable[[Callable[[World], Coroutine[Any, Any, None]]], None]
-
-
-def test_a_broker_is_in_the_routes_from_its_start_to_its_stop(play: Play) -> None:
-    async def scenario(world: World) -> None:
-        _, address = await world.name_server()
+async def test_a_broker_is_in_the_routes_from_its_start_to_its_stop(tmp_path: Path) -> None:
+    async with world_in(tmp_path) as world:
+        address = await world.name_server()
         names = world.client(address)
         broker = await world.broker(namesrvAddr=address)
         assert await brokers_of(names, "TBW102") == {"b"}
@@ -172,12 +129,31 @@ def test_a_broker_is_in_the_routes_from_its_start_to_its_stop(play: Play) -> Non
         await broker.stop()
         assert await brokers_of(names, "TBW102") == set()
 
-    play(scenario)
+
+async def test_a_running_broker_ceases_to_be_the_master_and_is_it_again(tmp_path: Path) -> None:
+    async with world_in(tmp_path) as world:
+        address = await world.name_server()
+        names = world.client(address)
+        broker = await world.broker(namesrvAddr=address)
+        client = world.client(broker.address)
+        for number in range(3):
+            await broker.duties.stop()
+            assert await brokers_of(names, "TBW102") == set()
+            assert (await client.send("T", b"now %d" % number)).code == 0
+            assert (await client.send("T", b"later %d" % number, i="DELAY\x011")).code == 0
+            await broker.duties.start()
+            assert await brokers_of(names, "TBW102") == {"b"}
+        store = broker.core.store
+        await eventually(lambda: store.max_offset("T", 0) >= 6)
+        found = sorted(bodies(await client.pull("T", 0)))
+        assert found == sorted(
+            b"%s %d" % (kind, n) for kind in (b"now", b"later") for n in range(3)
+        )
 
 
-def test_name_servers_that_are_down_do_not_hurt(play: Play) -> None:
-    async def scenario(world: World) -> None:
-        _, address = await world.name_server()
+async def test_name_servers_that_are_down_do_not_hurt(tmp_path: Path) -> None:
+    async with world_in(tmp_path) as world:
+        address = await world.name_server()
         broker = await world.broker(namesrvAddr=f"{NOWHERE};{address}")
         assert await brokers_of(world.client(address), "TBW102") == {"b"}
         client = world.client(broker.address)
@@ -185,12 +161,10 @@ def test_name_servers_that_are_down_do_not_hurt(play: Play) -> None:
         lonely = await world.broker("lonely", namesrvAddr=NOWHERE)
         assert (await world.client(lonely.address).send("T")).code == 0
 
-    play(scenario)
 
-
-def test_a_topic_can_be_created_on_all_masters_by_its_first_send(play: Play) -> None:
-    async def scenario(world: World) -> None:
-        _, address = await world.name_server()
+async def test_a_topic_can_be_created_on_all_masters_by_its_first_send(tmp_path: Path) -> None:
+    async with world_in(tmp_path) as world:
+        address = await world.name_server()
         one = await world.broker("one", namesrvAddr=address, autoCreateTopicOnAllMasters="true")
         two = await world.broker("two", namesrvAddr=address)
         await world.broker("elsewhere", namesrvAddr=address, brokerClusterName="Other")
@@ -201,22 +175,20 @@ def test_a_topic_can_be_created_on_all_masters_by_its_first_send(play: Play) -> 
             return await brokers_of(names, "Spread") == {"one", "two"}
 
         await eventually(is_on_both)
-        found = two.topics.get("Spread")
+        found = two.core.topics.get("Spread")
         assert found is not None
         assert (found.write_queue_nums, found.perm) == (4, 6)
 
-    play(scenario)
 
-
-def test_a_waiting_pull_is_answered_within_milliseconds(play: Play) -> None:
-    async def scenario(world: World) -> None:
+async def test_a_waiting_pull_is_answered_within_milliseconds(tmp_path: Path) -> None:
+    async with world_in(tmp_path) as world:
         broker = await world.broker()
         producer, consumer = world.client(broker.address), world.client(broker.address)
         await producer.send("T", b"0")
         waits = []
         for offset in range(1, 11):
             waiting = asyncio.create_task(consumer.pull("T", offset))
-            while len(broker.long_polling) == 0:
+            while len(broker.rooms.pull.long_polling) == 0:
                 await asyncio.sleep(0.001)
             started = time.monotonic()
             await producer.send("T", b"%d" % offset)
@@ -225,11 +197,11 @@ def test_a_waiting_pull_is_answered_within_milliseconds(play: Play) -> None:
         # The best of ten: a busy machine may delay any one of them.
         assert min(waits) < 0.02, waits
 
-    play(scenario)
 
-
-def test_a_consumer_that_disconnects_frees_its_pulls_and_tells_the_others(play: Play) -> None:
-    async def scenario(world: World) -> None:
+async def test_a_consumer_that_disconnects_frees_its_pulls_and_tells_the_others(
+    tmp_path: Path,
+) -> None:
+    async with world_in(tmp_path) as world:
         broker = await world.broker()
         stays, leaves = world.client(broker.address), world.client(broker.address)
         await stays.send("T")
@@ -239,22 +211,20 @@ def test_a_consumer_that_disconnects_frees_its_pulls_and_tells_the_others(play: 
         assert await stays.told() == "CG"
         assert await leaves.told() == "CG"
         waiting = asyncio.create_task(leaves.pull("T", 1))
-        while len(broker.long_polling) == 0:
+        while len(broker.rooms.pull.long_polling) == 0:
             await asyncio.sleep(0.001)
         await leaves.remoting.close()
         with pytest.raises(RemotingError):
             await waiting
         assert await stays.told() == "CG"
-        assert len(broker.long_polling) == 0
+        assert len(broker.rooms.pull.long_polling) == 0
         reply = await stays.ask(38, {"consumerGroup": "CG"})
         assert fastjson.loads(bytes(reply.body)) == {"consumerIdList": ["stays"]}
 
-    play(scenario)
-
 
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
-def test_messages_offsets_and_topics_survive_a_restart(play: Play, flush: str) -> None:
-    async def scenario(world: World) -> None:
+async def test_messages_offsets_and_topics_survive_a_restart(tmp_path: Path, flush: str) -> None:
+    async with world_in(tmp_path) as world:
         broker = await world.broker(flushDiskType=flush)
         client = world.client(broker.address)
         replies = await asyncio.gather(*(client.send("T", b"%d" % n) for n in range(20)))
@@ -267,31 +237,27 @@ def test_messages_offsets_and_topics_survive_a_restart(play: Play, flush: str) -
         place = {"consumerGroup": "CG", "topic": "T", "queueId": "0"}
         assert (await client.ask(14, place)).ext == {"offset": "7"}
         assert bodies(await client.pull("T", 0)) == [b"%d" % n for n in range(20)]
-        assert again.topics.get("T") is not None
-        assert again.groups.get("CG") is not None
-
-    play(scenario)
+        assert again.core.topics.get("T") is not None
+        assert again.core.groups.get("CG") is not None
 
 
-def test_a_stop_answers_the_sends_under_way(play: Play) -> None:
-    async def scenario(world: World) -> None:
+async def test_a_stop_answers_the_sends_under_way(tmp_path: Path) -> None:
+    async with world_in(tmp_path) as world:
         broker = await world.broker(flushDiskType="SYNC_FLUSH")
         client = world.client(broker.address)
         await client.send("T")
         sends = [asyncio.create_task(client.send("T", b"%d" % n)) for n in range(200)]
-        while broker.store.max_offset("T", 0) < 201:
+        while broker.core.store.max_offset("T", 0) < 201:
             await asyncio.sleep(0)
         await broker.stop()
         replies = await asyncio.gather(*sends)
         assert {reply.code for reply in replies} == {0}
         again = await world.broker()
-        assert again.store.max_offset("T", 0) == 201
-
-    play(scenario)
+        assert again.core.store.max_offset("T", 0) == 201
 
 
-def test_the_vip_port_serves_all_but_pulls(play: Play, free_pair: int) -> None:
-    async def scenario(world: World) -> None:
+async def test_the_vip_port_serves_all_but_pulls(tmp_path: Path, free_pair: int) -> None:
+    async with world_in(tmp_path) as world:
         broker = await world.broker(listenPort=str(free_pair))
         assert broker.port == free_pair
         vip = world.client(f"127.0.0.1:{free_pair - 2}")
@@ -302,30 +268,24 @@ def test_the_vip_port_serves_all_but_pulls(play: Play, free_pair: int) -> None:
         assert (reply.code, reply.remark) == (3, " request type 11 not supported")
         assert bodies(await world.client(broker.address).pull("T", 0)) == [b"x"]
 
-    play(scenario)
 
-
-def test_a_port_in_use_leaves_nothing_behind(play: Play, free_pair: int) -> None:
-    async def scenario(world: World) -> None:
+async def test_a_port_in_use_leaves_nothing_behind(tmp_path: Path, free_pair: int) -> None:
+    async with world_in(tmp_path) as world:
         await world.broker("first", listenPort=str(free_pair))
         with pytest.raises(RemotingError, match="is another server running there"):
             await world.broker("second", listenPort=str(free_pair))
         # Its store is free again.
         await world.broker("second")
 
-    play(scenario)
 
-
-def test_a_slave_is_refused(play: Play) -> None:
-    async def scenario(world: World) -> None:
+async def test_a_slave_is_refused(tmp_path: Path) -> None:
+    async with world_in(tmp_path) as world:
         with pytest.raises(ConfigError, match="replication"):
             await world.broker(brokerRole="SLAVE", brokerId="1")
 
-    play(scenario)
 
-
-def test_requests_nobody_knows_and_one_way_ones(play: Play) -> None:
-    async def scenario(world: World) -> None:
+async def test_requests_nobody_knows_and_one_way_ones(tmp_path: Path) -> None:
+    async with world_in(tmp_path) as world:
         broker = await world.broker()
         client = world.client(broker.address)
         reply = await client.ask(9999)
@@ -335,8 +295,6 @@ def test_requests_nobody_knows_and_one_way_ones(play: Play) -> None:
         connection.send(Command(code=310, ext=ext, flag=FLAG_ONEWAY, opaque=77))
         # The next answer is that of the next request: the one before was not answered.
         assert (await client.ask(30, {"topic": "T", "queueId": "0"})).ext == {"offset": "0"}
-
-    play(scenario)
 
 
 @pytest.fixture

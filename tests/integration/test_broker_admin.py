@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -95,20 +96,18 @@ class Admin:
         return command.reply(0, "from the client", body=b'{"messageQueueTable":{},"jstack":"none"}')
 
 
-def with_admin(run: Callable[[Admin], Awaitable[None]]) -> None:
-    async def main() -> None:
-        async with cluster(settings={"brokerName": "b", "brokerClusterName": "C"}) as servers:
-            admin = Admin(servers)
-            try:
-                await run(admin)
-            finally:
-                await admin.client.close()
-
-    asyncio.run(main())
+@asynccontextmanager
+async def admin_at_work() -> AsyncIterator[Admin]:
+    async with cluster(settings={"brokerName": "b", "brokerClusterName": "C"}) as servers:
+        admin = Admin(servers)
+        try:
+            yield admin
+        finally:
+            await admin.client.close()
 
 
-def test_what_was_pulled_and_not_committed_is_under_way() -> None:
-    async def run(admin: Admin) -> None:
+async def test_what_was_pulled_and_not_committed_is_under_way() -> None:
+    async with admin_at_work() as admin:
         for _ in range(3):
             assert (await admin.send("Orders")).code == 0
         queue = {"consumerGroup": "G", "topic": "Orders", "queueId": "0"}
@@ -119,11 +118,9 @@ def test_what_was_pulled_and_not_committed_is_under_way() -> None:
         (lag,) = (lag for name, lag in table.items() if '"queueId":0' in name)
         assert (lag["brokerOffset"], lag["pullOffset"], lag["consumerOffset"]) == (3, 3, 1)
 
-    with_admin(run)
 
-
-def test_a_topic_lives_from_creation_to_deletion() -> None:
-    async def run(admin: Admin) -> None:
+async def test_a_topic_lives_from_creation_to_deletion() -> None:
+    async with admin_at_work() as admin:
         assert (await admin.ask(17, TOPIC)).code == 0
         # The name server knew it before the answer came.
         assert (await admin.route("Orders")).code == 0
@@ -146,11 +143,9 @@ def test_a_topic_lives_from_creation_to_deletion() -> None:
         assert (await admin.ask(316)).code == 0
         assert (await admin.ask(329)).code == 0
 
-    with_admin(run)
 
-
-def test_a_group_is_seen_measured_and_reset() -> None:
-    async def run(admin: Admin) -> None:
+async def test_a_group_is_seen_measured_and_reset() -> None:
+    async with admin_at_work() as admin:
         await admin.ask(17, TOPIC)
         for number in (0, 1):
             await admin.send("Orders", number)
@@ -185,11 +180,9 @@ def test_a_group_is_seen_measured_and_reset() -> None:
         assert (await admin.ask(207, {"groupName": "g", "cleanOffset": "true"})).code == 0
         assert (await admin.json(208, {"consumerGroup": "g"}))["offsetTable"] == {}
 
-    with_admin(run)
 
-
-def test_a_setting_takes_effect_at_once() -> None:
-    async def run(admin: Admin) -> None:
+async def test_a_setting_takes_effect_at_once() -> None:
+    async with admin_at_work() as admin:
         assert (await admin.ask(25, None, b"maxMessageSize=3\n")).code == 0
         assert b"maxMessageSize=3\n" in bytes((await admin.ask(26)).body)
         await admin.ask(17, TOPIC)
@@ -198,24 +191,20 @@ def test_a_setting_takes_effect_at_once() -> None:
         assert (await admin.send("Orders")).code == 0
         assert (await admin.ask(25, None, b"storePathRootDir=/tmp\n")).code == 16
 
-    with_admin(run)
-
 
 @pytest.mark.parametrize("code", [50, 907, 3001])
-def test_what_does_not_exist_yet_is_not_supported(code: int) -> None:
-    async def run(admin: Admin) -> None:
+async def test_what_does_not_exist_yet_is_not_supported(code: int) -> None:
+    async with admin_at_work() as admin:
         reply = await admin.ask(code)
         assert (reply.code, reply.remark) == (3, f" request type {code} not supported")
 
-    with_admin(run)
 
-
-def test_malformed_requests_are_refused_and_the_connection_lives_on() -> None:
+async def test_malformed_requests_are_refused_and_the_connection_lives_on() -> None:
     header_codes = [17, 215, 351, 352, 207, 202, 203, 204, 208, 222, 223, 300, 343, 345, 303]
     header_codes += [308, 314, 315, 321, 353, 307, 309]
     body_codes = [18, 25, 200, 225, 400, 401]
 
-    async def run(admin: Admin) -> None:
+    async with admin_at_work() as admin:
         connection = await admin.client.connection(admin.servers.broker_address)
         for code in header_codes:
             reply = await admin.ask(code, {"queueId": "x", "timestamp": "\x00", "topic": "../x"})
@@ -228,5 +217,3 @@ def test_malformed_requests_are_refused_and_the_connection_lives_on() -> None:
                 assert (await admin.ask(code, None, body)).code != 0, (code, body[:10])
         assert connection is await admin.client.connection(admin.servers.broker_address)
         assert (await admin.ask(28)).code == 0
-
-    with_admin(run)

@@ -44,7 +44,7 @@ def servers(functions: Path) -> Iterator[Cluster]:
         yield servers
 
 
-def test_a_push_consumer_gets_what_the_function_wants(servers: Cluster) -> None:
+async def test_a_push_consumer_gets_what_the_function_wants(servers: Cluster) -> None:
     seen: list[bytes] = []
     enough = asyncio.Event()
 
@@ -53,22 +53,19 @@ def test_a_push_consumer_gets_what_the_function_wants(servers: Cluster) -> None:
         if len(seen) == len(WANTED) + 1:
             enough.set()
 
-    async def main() -> None:
-        config = PushConsumerConfig(consume_from_where="CONSUME_FROM_FIRST_OFFSET")
-        consumer = PushConsumer(
-            "pushed", listener=listener, name_servers=servers.name_servers, config=config
-        )
-        consumer.subscribe(TOPIC, EVEN)
-        async with (
-            consumer,
-            Producer("later", name_servers=servers.name_servers) as producer,
-        ):
-            # Also those that come while its pulls wait at the broker.
-            for number in (101, 100):
-                await producer.send(Message(topic=TOPIC, body=b"%d" % number))
-            await asyncio.wait_for(enough.wait(), 30)
-
-    asyncio.run(main())
+    config = PushConsumerConfig(consume_from_where="CONSUME_FROM_FIRST_OFFSET")
+    consumer = PushConsumer(
+        "pushed", listener=listener, name_servers=servers.name_servers, config=config
+    )
+    consumer.subscribe(TOPIC, EVEN)
+    async with (
+        consumer,
+        Producer("later", name_servers=servers.name_servers) as producer,
+    ):
+        # Also those that come while its pulls wait at the broker.
+        for number in (101, 100):
+            await producer.send(Message(topic=TOPIC, body=b"%d" % number))
+        await asyncio.wait_for(enough.wait(), 30)
     assert sorted(seen) == sorted([*WANTED, b"100"])
 
 

@@ -18,8 +18,8 @@ from cometmq.client import (
 )
 from cometmq.client.aio import Producer, PushConsumer
 from cometmq.client.sync import Producer as BlockingProducer
-from cometmq.model.recall_handle import decode_recall_handle
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.recall_handle import decode_recall_handle
+from cometmq.model.messages.received_message import ReceivedMessage
 from cometmq.model.trace import RecallTrace, decode_traces
 from cometmq.protocol.reply_errors import IllegalOperation, NoPermission
 from cometmq.testing import cluster
@@ -28,7 +28,7 @@ TOPIC = "Reminders"
 
 
 @pytest.mark.parametrize("namespace", ["", "tenant"])
-def test_a_recalled_message_does_not_come(namespace: str) -> None:
+async def test_a_recalled_message_does_not_come(namespace: str) -> None:
     seen: list[bytes] = []
     last = asyncio.Event()
 
@@ -37,32 +37,29 @@ def test_a_recalled_message_does_not_come(namespace: str) -> None:
         if message.body == b"last":
             last.set()
 
-    async def main() -> None:
-        async with cluster() as servers:
-            client = ClientConfig(name_servers=servers.name_servers, namespace=namespace)
-            consumer = PushConsumer(
-                "readers", listener=listener, config=PushConsumerConfig(client=client)
-            )
-            consumer.subscribe(TOPIC)
-            async with (
-                Producer("writers", config=ProducerConfig(client=client)) as producer,
-                Producer("others", config=ProducerConfig(client=client)) as other,
-                consumer,
-            ):
-                due_ms = int(time.time() * 1000) + 1500
-                timed = [
-                    await producer.send(Message(topic=TOPIC, body=body, deliver_at_ms=due_ms))
-                    for body in (b"kept", b"recalled", b"recalled by another")
-                ]
-                assert await producer.recall(TOPIC, timed[1].recall_handle) == timed[1].message_id
-                assert await other.recall(TOPIC, timed[2].recall_handle) == timed[2].message_id
-                last_due_ms = due_ms + 1000
-                await producer.send(Message(topic=TOPIC, body=b"last", deliver_at_ms=last_due_ms))
-                await asyncio.wait_for(last.wait(), 30)
-                with pytest.raises(IllegalOperation, match="timestamp invalid"):
-                    await producer.recall(TOPIC, timed[0].recall_handle)
-
-    asyncio.run(main())
+    async with cluster() as servers:
+        client = ClientConfig(name_servers=servers.name_servers, namespace=namespace)
+        consumer = PushConsumer(
+            "readers", listener=listener, config=PushConsumerConfig(client=client)
+        )
+        consumer.subscribe(TOPIC)
+        async with (
+            Producer("writers", config=ProducerConfig(client=client)) as producer,
+            Producer("others", config=ProducerConfig(client=client)) as other,
+            consumer,
+        ):
+            due_ms = int(time.time() * 1000) + 1500
+            timed = [
+                await producer.send(Message(topic=TOPIC, body=body, deliver_at_ms=due_ms))
+                for body in (b"kept", b"recalled", b"recalled by another")
+            ]
+            assert await producer.recall(TOPIC, timed[1].recall_handle) == timed[1].message_id
+            assert await other.recall(TOPIC, timed[2].recall_handle) == timed[2].message_id
+            last_due_ms = due_ms + 1000
+            await producer.send(Message(topic=TOPIC, body=b"last", deliver_at_ms=last_due_ms))
+            await asyncio.wait_for(last.wait(), 30)
+            with pytest.raises(IllegalOperation, match="timestamp invalid"):
+                await producer.recall(TOPIC, timed[0].recall_handle)
     assert sorted(seen) == [b"kept", b"last"]
 
 

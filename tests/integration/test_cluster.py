@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from cometmq.base.errors import ConfigError
-from cometmq.client.aio.producer import Producer, SendStatus
-from cometmq.client.aio.pull_consumer import PullConsumer, PullStatus
-from cometmq.model.message import Message, ReceivedMessage
+from cometmq.client.aio.pull.pull_consumer import PullConsumer, PullStatus
+from cometmq.client.aio.send.producer import Producer, SendStatus
+from cometmq.model.messages.message import Message, ReceivedMessage
 from cometmq.testing import ServersLeaked, cluster
-from cometmq.testing.cluster import Cluster
 
 
 async def _read_topic(name_servers: str, topic: str, tags: str = "*") -> list[ReceivedMessage]:
@@ -29,32 +28,29 @@ async def _read_topic(name_servers: str, topic: str, tags: str = "*") -> list[Re
     return messages
 
 
-def test_send_and_read_on_the_tests_own_loop() -> None:
-    async def main() -> None:
-        async with cluster() as servers:
-            async with Producer("senders", name_servers=servers.name_servers) as producer:
-                sent = await producer.send(
-                    Message(
-                        topic="Orders",
-                        body="bezahlt: 17 €".encode(),
-                        tags="paid",
-                        keys=["o-17", "schlüssel"],
-                        properties={"ключ": "值😀"},
-                        flag=7,
-                    )
+async def test_send_and_read_on_the_tests_own_loop() -> None:
+    async with cluster() as servers:
+        async with Producer("senders", name_servers=servers.name_servers) as producer:
+            sent = await producer.send(
+                Message(
+                    topic="Orders",
+                    body="bezahlt: 17 €".encode(),
+                    tags="paid",
+                    keys=["o-17", "schlüssel"],
+                    properties={"ключ": "值😀"},
+                    flag=7,
                 )
-            assert sent.status is SendStatus.SEND_OK
-            [message] = await _read_topic(servers.name_servers, "Orders")
-            assert message.body.decode() == "bezahlt: 17 €"
-            assert message.tags == "paid"
-            assert message.keys == ["o-17", "schlüssel"]
-            assert message.properties["ключ"] == "值😀"
-            assert message.flag == 7
-            assert message.message_id == sent.message_id
-            assert message.offset_id == sent.offset_id
-            assert message.queue_offset == sent.queue_offset
-
-    asyncio.run(main())
+            )
+        assert sent.status is SendStatus.SEND_OK
+        [message] = await _read_topic(servers.name_servers, "Orders")
+        assert message.body.decode() == "bezahlt: 17 €"
+        assert message.tags == "paid"
+        assert message.keys == ["o-17", "schlüssel"]
+        assert message.properties["ключ"] == "值😀"
+        assert message.flag == 7
+        assert message.message_id == sent.message_id
+        assert message.offset_id == sent.offset_id
+        assert message.queue_offset == sent.queue_offset
 
 
 def test_the_blocking_form_runs_in_a_thread_of_its_own() -> None:
@@ -69,18 +65,15 @@ def test_the_blocking_form_runs_in_a_thread_of_its_own() -> None:
     assert threading.active_count() == threads
 
 
-def test_tag_filter_is_applied_at_the_broker() -> None:
-    async def main() -> None:
-        async with cluster() as servers:
-            async with Producer("senders", name_servers=servers.name_servers) as producer:
-                for number in range(30):
-                    tag = ("a", "b", "c")[number % 3]
-                    await producer.send(Message(topic="T", body=b"%d" % number, tags=tag))
-            messages = await _read_topic(servers.name_servers, "T", tags="a || c")
-            numbers = sorted(int(message.body) for message in messages)
-            assert numbers == [number for number in range(30) if number % 3 != 1]
-
-    asyncio.run(main())
+async def test_tag_filter_is_applied_at_the_broker() -> None:
+    async with cluster() as servers:
+        async with Producer("senders", name_servers=servers.name_servers) as producer:
+            for number in range(30):
+                tag = ("a", "b", "c")[number % 3]
+                await producer.send(Message(topic="T", body=b"%d" % number, tags=tag))
+        messages = await _read_topic(servers.name_servers, "T", tags="a || c")
+        numbers = sorted(int(message.body) for message in messages)
+        assert numbers == [number for number in range(30) if number % 3 != 1]
 
 
 def test_data_survives_a_restart_on_the_same_directory(tmp_path: Path) -> None:
@@ -108,30 +101,27 @@ def test_data_survives_a_restart_on_the_same_directory(tmp_path: Path) -> None:
     asyncio.run(read(asyncio.run(write())))
 
 
-def test_a_waiting_pull_is_answered_by_the_next_message() -> None:
-    async def main() -> None:
-        async with (
-            cluster() as servers,
-            Producer("senders", name_servers=servers.name_servers) as producer,
-            PullConsumer("readers", name_servers=servers.name_servers) as consumer,
-        ):
-            first = await producer.send(Message(topic="T", body=b"first", tags="other"))
-            waiting = asyncio.create_task(
-                consumer.pull(first.queue, first.queue_offset + 1, "mine", wait_seconds=20)
-            )
-            await asyncio.sleep(0.1)
-            await producer.send(Message(topic="T", body=b"no", tags="other"), queue=first.queue)
-            await asyncio.sleep(0.1)
-            assert not waiting.done()
-            started = time.perf_counter()
-            await producer.send(Message(topic="T", body=b"yes", tags="mine"), queue=first.queue)
-            result = await waiting
-            assert result.status is PullStatus.FOUND
-            assert [message.body for message in result.messages] == [b"yes"]
-            # By the message, not because its own time was over.
-            assert time.perf_counter() - started < 10
-
-    asyncio.run(main())
+async def test_a_waiting_pull_is_answered_by_the_next_message() -> None:
+    async with (
+        cluster() as servers,
+        Producer("senders", name_servers=servers.name_servers) as producer,
+        PullConsumer("readers", name_servers=servers.name_servers) as consumer,
+    ):
+        first = await producer.send(Message(topic="T", body=b"first", tags="other"))
+        waiting = asyncio.create_task(
+            consumer.pull(first.queue, first.queue_offset + 1, "mine", wait_seconds=20)
+        )
+        await asyncio.sleep(0.1)
+        await producer.send(Message(topic="T", body=b"no", tags="other"), queue=first.queue)
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        started = time.perf_counter()
+        await producer.send(Message(topic="T", body=b"yes", tags="mine"), queue=first.queue)
+        result = await waiting
+        assert result.status is PullStatus.FOUND
+        assert [message.body for message in result.messages] == [b"yes"]
+        # By the message, not because its own time was over.
+        assert time.perf_counter() - started < 10
 
 
 def test_a_setting_that_nobody_knows_is_refused() -> None:
@@ -142,16 +132,16 @@ def test_a_setting_that_nobody_knows_is_refused() -> None:
         pass
 
 
-def test_leftovers_are_reported() -> None:
-    async def main() -> None:
-        servers: Cluster
-        async with cluster() as servers:
-            straggler = asyncio.create_task(asyncio.sleep(60), name="straggler")
-            assert servers.name_servers
-        straggler.cancel()
+async def test_leftovers_are_reported() -> None:
+    stragglers: list[asyncio.Task[None]] = []
+
+    async def leave_one() -> None:
+        async with cluster():
+            stragglers.append(asyncio.create_task(asyncio.sleep(60), name="straggler"))
 
     with pytest.raises(ServersLeaked, match="straggler"):
-        asyncio.run(main())
+        await leave_one()
+    stragglers[0].cancel()
 
 
 def test_threads_of_the_test_itself_are_none_of_ours() -> None:

@@ -9,12 +9,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.eventually import eventually
 
 from cometmq.base.errors import CometError
 from cometmq.cli.server_process import ServerProcess
 from cometmq.testing.cluster import cluster
 
-from .raw_client import RawClient, eventually
+from .raw_client import RawClient
 
 TOPIC = "Later"
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
@@ -23,105 +24,93 @@ LEVELS = {"messageDelayLevel": "1s 2s 1h"}
 LATE_MS_MAX = 2_000
 
 
-def test_messages_come_on_time_and_as_they_were_sent() -> None:
-    async def main() -> None:
-        async with cluster(settings=LEVELS) as servers, RawClient(servers.broker_address) as client:
-            for number in range(100):
-                level = str(1 + number % 2)
-                reply = await client.send(
-                    TOPIC, b"%d" % number, {"DELAY": level, "UNIQ_KEY": f"K{number}", "a": "b"}
-                )
-                assert (reply.code, (reply.ext or {})["queueId"]) == (0, "0")
-                await asyncio.sleep(0.005)
-            assert await client.read(TOPIC) == []
-            records = await client.read_until(100, TOPIC)
-            waited = [*await client.read(SCHEDULE, 0), *await client.read(SCHEDULE, 1)]
-            places = {record.body: record for record in waited}
-            for record in records:
-                origin = places[record.body]
-                due_ms = origin.store_timestamp + 1000 * (origin.queue_id + 1)
-                assert 0 <= record.store_timestamp - due_ms <= LATE_MS_MAX
-                number = int(record.body)
-                assert record.properties["UNIQ_KEY"] == f"K{number}"
-                assert (record.properties["a"], record.properties["REAL_TOPIC"]) == ("b", TOPIC)
-                assert record.born_host == origin.born_host
-            assert len({record.body for record in records}) == len(records) == 100
-
-    asyncio.run(main())
+async def test_messages_come_on_time_and_as_they_were_sent() -> None:
+    async with cluster(settings=LEVELS) as servers, RawClient(servers.broker_address) as client:
+        for number in range(100):
+            level = str(1 + number % 2)
+            reply = await client.send(
+                TOPIC, b"%d" % number, {"DELAY": level, "UNIQ_KEY": f"K{number}", "a": "b"}
+            )
+            assert (reply.code, (reply.ext or {})["queueId"]) == (0, "0")
+            await asyncio.sleep(0.005)
+        assert await client.read(TOPIC) == []
+        records = await client.read_until(100, TOPIC)
+        waited = [*await client.read(SCHEDULE, 0), *await client.read(SCHEDULE, 1)]
+        places = {record.body: record for record in waited}
+        for record in records:
+            origin = places[record.body]
+            due_ms = origin.store_timestamp + 1000 * (origin.queue_id + 1)
+            assert 0 <= record.store_timestamp - due_ms <= LATE_MS_MAX
+            number = int(record.body)
+            assert record.properties["UNIQ_KEY"] == f"K{number}"
+            assert (record.properties["a"], record.properties["REAL_TOPIC"]) == ("b", TOPIC)
+            assert record.born_host == origin.born_host
+        assert len({record.body for record in records}) == len(records) == 100
 
 
-def test_a_pull_that_waits_is_woken_by_a_delivery() -> None:
-    async def main() -> None:
-        async with cluster(settings=LEVELS) as servers, RawClient(servers.broker_address) as client:
-            await client.send(TOPIC, b"first", {"UNIQ_KEY": "K"})
-            await client.send(TOPIC, b"second", {"DELAY": "1"})
-            ext = {
-                "consumerGroup": "CG",
-                "topic": TOPIC,
-                "queueId": "0",
-                "queueOffset": "1",
-                "maxMsgNums": "32",
-                "sysFlag": "6",
-                "suspendTimeoutMillis": "9000",
-                "subscription": "*",
-            }
-            started = time.monotonic()
-            reply = await client.ask(11, ext)
-            assert reply.code == 0
-            assert 0.9 < time.monotonic() - started < 3
-
-    asyncio.run(main())
+async def test_a_pull_that_waits_is_woken_by_a_delivery() -> None:
+    async with cluster(settings=LEVELS) as servers, RawClient(servers.broker_address) as client:
+        await client.send(TOPIC, b"first", {"UNIQ_KEY": "K"})
+        await client.send(TOPIC, b"second", {"DELAY": "1"})
+        ext = {
+            "consumerGroup": "CG",
+            "topic": TOPIC,
+            "queueId": "0",
+            "queueOffset": "1",
+            "maxMsgNums": "32",
+            "sysFlag": "6",
+            "suspendTimeoutMillis": "9000",
+            "subscription": "*",
+        }
+        started = time.monotonic()
+        reply = await client.ask(11, ext)
+        assert reply.code == 0
+        assert 0.9 < time.monotonic() - started < 3
 
 
-def test_a_level_above_the_highest_is_the_highest() -> None:
-    async def main() -> None:
-        async with (
-            cluster(settings={"messageDelayLevel": "1s"}) as servers,
-            RawClient(servers.broker_address) as client,
-        ):
-            await client.send(TOPIC, b"x", {"DELAY": "18"})
-            (record,) = await client.read_until(1, TOPIC)
-            assert record.properties["DELAY"] == "1"
-
-    asyncio.run(main())
+async def test_a_level_above_the_highest_is_the_highest() -> None:
+    async with (
+        cluster(settings={"messageDelayLevel": "1s"}) as servers,
+        RawClient(servers.broker_address) as client,
+    ):
+        await client.send(TOPIC, b"x", {"DELAY": "18"})
+        (record,) = await client.read_until(1, TOPIC)
+        assert record.properties["DELAY"] == "1"
 
 
-def test_a_restart_loses_and_repeats_nothing(tmp_path: Path) -> None:
+async def test_a_restart_loses_and_repeats_nothing(tmp_path: Path) -> None:
     async def life(number: int, client: RawClient) -> None:
         await client.send(TOPIC, b"short-%d" % number, {"DELAY": "1"})
         await client.send(TOPIC, b"long-%d" % number, {"DELAY": "2"})
         await client.send(TOPIC, b"never-%d" % number, {"DELAY": "3"})
 
-    async def main() -> None:
-        for number in range(3):
-            async with (
-                cluster(settings=LEVELS, data_directory=str(tmp_path)) as servers,
-                RawClient(servers.broker_address) as client,
-            ):
-                await life(number, client)
-                # So that each stop finds one message delivered and two waiting.
-                await client.read_until(2 * number + 1, TOPIC)
+    for number in range(3):
         async with (
             cluster(settings=LEVELS, data_directory=str(tmp_path)) as servers,
             RawClient(servers.broker_address) as client,
         ):
-            records = await client.read_until(6, TOPIC)
-            assert sorted(record.body for record in records) == [
-                *(b"long-%d" % number for number in range(3)),
-                *(b"short-%d" % number for number in range(3)),
-            ]
-            assert (await client.ask(45)).body == b'{"offsetTable":{1:3,2:3,3:0}}'
-
-    asyncio.run(main())
+            await life(number, client)
+            # So that each stop finds one message delivered and two waiting.
+            await client.read_until(2 * number + 1, TOPIC)
+    async with (
+        cluster(settings=LEVELS, data_directory=str(tmp_path)) as servers,
+        RawClient(servers.broker_address) as client,
+    ):
+        records = await client.read_until(6, TOPIC)
+        assert sorted(record.body for record in records) == [
+            *(b"long-%d" % number for number in range(3)),
+            *(b"short-%d" % number for number in range(3)),
+        ]
+        assert (await client.ask(45)).body == b'{"offsetTable":{1:3,2:3,3:0}}'
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize("save_ms", ["100", "60000"])
-def test_kills_lose_and_repeat_nothing(tmp_path: Path, save_ms: str) -> None:
+async def test_kills_lose_and_repeat_nothing(tmp_path: Path, save_ms: str) -> None:
     """Killed in the middle of deliveries, shortly after a save of the offsets or long after it."""
     settings = {**LEVELS, "flushDelayOffsetInterval": save_ms, "mappedFileSizeCommitLog": "1048576"}
-    asyncio.run(_kills(str(tmp_path), settings, rounds=6))
+    await _kills(str(tmp_path), settings, rounds=6)
 
 
 async def _kills(directory: str, settings: dict[str, str], rounds: int) -> None:

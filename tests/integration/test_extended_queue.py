@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.eventually import eventually
 
 from cometmq.base.errors import ConfigError
-from cometmq.broker.config import load_broker_config
-from cometmq.broker.filters import MessageFilter
+from cometmq.broker.config.broker_config import load_broker_config
+from cometmq.broker.filters.message_filter import MessageFilter
 from cometmq.client import Message, PushConsumerConfig, ReceivedMessage, Sql
 from cometmq.client.aio import Producer, PushConsumer
 from cometmq.model.java_hash import java_hash
-from cometmq.store.extended_queue import Unit
+from cometmq.store.queues.extended_queue import Unit
 from cometmq.testing.cluster import Cluster, cluster
 
 TOPIC = "Orders"
@@ -44,15 +42,8 @@ class Reader:
         self.bodies.append(message.body.decode())
 
     async def until(self, bodies: list[str]) -> None:
-        await until(lambda: len(self.bodies) >= len(bodies), lambda: f"got {self.bodies}")
+        await eventually(lambda: len(self.bodies) >= len(bodies), lambda: f"got {self.bodies}")
         assert sorted(self.bodies) == sorted(bodies)
-
-
-async def until(is_true: Callable[[], bool], story: Callable[[], str]) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS_MAX
-    while not is_true():
-        assert time.monotonic() < deadline, story()
-        await asyncio.sleep(0.01)
 
 
 async def send(servers: Cluster, first: int, count: int) -> None:
@@ -69,7 +60,7 @@ async def send(servers: Cluster, first: int, count: int) -> None:
 
 
 def units_of(servers: Cluster) -> list[Unit | None]:
-    store = servers.servers.broker.store
+    store = servers.servers.broker.core.store
     return store.units(TOPIC, 0, 0, store.max_offset(TOPIC, 0))
 
 
@@ -87,124 +78,107 @@ class Judged:
         monkeypatch.setattr(MessageFilter, "_wants_record", counted)
 
 
-def test_each_group_gets_its_messages_and_others_are_not_even_looked_at(
+async def test_each_group_gets_its_messages_and_others_are_not_even_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged = Judged(monkeypatch)
-
-    async def scenario() -> None:
-        async with cluster(settings=SETTINGS, data_directory=str(tmp_path)) as servers:
-            await send(servers, 0, 10)
-            cheap = Reader("cheap", servers, Sql("price < 3 OR price = 105"))
-            even = Reader("even", servers, "even")
-            async with cheap.consumer, even.consumer:
-                await cheap.until(["0", "1", "2"])
-                # The first ten were stored before there was a filter: the records had to tell.
-                assert judged.count >= 10
-                judged.count = 0
-                await send(servers, 100, 20)
-                await cheap.until(["0", "1", "2", "105"])
-                await even.until([str(n) for n in (*range(0, 10, 2), *range(100, 120, 2))])
-                units = units_of(servers)
-                assert [unit.tags_code for unit in units if unit][:2] == [
-                    java_hash("even"),
-                    java_hash("odd"),
-                ]
-                assert [len(unit.bits) for unit in units if unit] == [0] * 10 + [14] * 20
-                assert [n for n, unit in enumerate(units) if unit and any(unit.bits)] == [15]
-                # One that it wants, and those of the filter's very first millisecond at most.
-                assert judged.count < 10
-
-    asyncio.run(scenario())
-
-
-def test_filters_and_units_outlive_the_broker(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    judged = Judged(monkeypatch)
-
-    async def scenario() -> None:
-        async with cluster(settings=SETTINGS, data_directory=str(tmp_path)) as servers:
-            reader = Reader("cheap", servers, Sql("price < 3"))
-            await send(servers, 50, 1)
-            async with reader.consumer:
-                await until(lambda: "cheap" in filters(servers), lambda: "no filter")
-            # Nobody is there now, but the filter is kept: these are held against it, too.
-            await send(servers, 0, 20)
-            assert all(unit and unit.bits for unit in units_of(servers)[2:])
-        judged.count = 0
-        async with cluster(settings=SETTINGS, data_directory=str(tmp_path)) as servers:
-            again = Reader("cheap", servers, Sql("price < 3"))
-            async with again.consumer:
-                await again.until(["0", "1", "2"])
+    async with cluster(settings=SETTINGS, data_directory=str(tmp_path)) as servers:
+        await send(servers, 0, 10)
+        cheap = Reader("cheap", servers, Sql("price < 3 OR price = 105"))
+        even = Reader("even", servers, "even")
+        async with cheap.consumer, even.consumer:
+            await cheap.until(["0", "1", "2"])
+            # The first ten were stored before there was a filter: the records had to tell.
+            assert judged.count >= 10
+            judged.count = 0
+            await send(servers, 100, 20)
+            await cheap.until(["0", "1", "2", "105"])
+            await even.until([str(n) for n in (*range(0, 10, 2), *range(100, 120, 2))])
+            units = units_of(servers)
+            assert [unit.tags_code for unit in units if unit][:2] == [
+                java_hash("even"),
+                java_hash("odd"),
+            ]
+            assert [len(unit.bits) for unit in units if unit] == [0] * 10 + [14] * 20
+            assert [n for n, unit in enumerate(units) if unit and any(unit.bits)] == [15]
+            # One that it wants, and those of the filter's very first millisecond at most.
             assert judged.count < 10
 
-    asyncio.run(scenario())
+
+async def test_filters_and_units_outlive_the_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged = Judged(monkeypatch)
+    async with cluster(settings=SETTINGS, data_directory=str(tmp_path)) as servers:
+        reader = Reader("cheap", servers, Sql("price < 3"))
+        await send(servers, 50, 1)
+        async with reader.consumer:
+            await eventually(lambda: "cheap" in filters(servers), "a filter")
+        # Nobody is there now, but the filter is kept: these are held against it, too.
+        await send(servers, 0, 20)
+        assert all(unit and unit.bits for unit in units_of(servers)[2:])
+    judged.count = 0
+    async with cluster(settings=SETTINGS, data_directory=str(tmp_path)) as servers:
+        again = Reader("cheap", servers, Sql("price < 3"))
+        async with again.consumer:
+            await again.until(["0", "1", "2"])
+        assert judged.count < 10
 
 
 def filters(servers: Cluster) -> set[str]:
-    known = servers.servers.broker.filters
+    known = servers.servers.broker.core.filters
     return {group for group in ("cheap", "dear") if known.get(TOPIC, group) is not None}
 
 
-def test_a_new_expression_does_not_go_by_the_bits_of_the_old_one(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with cluster(settings=SETTINGS, data_directory=str(tmp_path)) as servers:
-            await send(servers, 50, 1)
-            first = Reader("cheap", servers, Sql("price > 1000"))
-            async with first.consumer:
-                await until(lambda: "cheap" in filters(servers), lambda: "no filter")
-                await send(servers, 0, 10)
-            second = Reader("cheap", servers, Sql("price < 3"))
-            store = servers.servers.broker.store
-            servers.servers.broker.offsets.commit("cheap", TOPIC, 0, 0)
-            assert store.max_offset(TOPIC, 0) == 11
-            async with second.consumer:
-                await second.until(["0", "1", "2"])
-
-    asyncio.run(scenario())
+async def test_a_new_expression_does_not_go_by_the_bits_of_the_old_one(tmp_path: Path) -> None:
+    async with cluster(settings=SETTINGS, data_directory=str(tmp_path)) as servers:
+        await send(servers, 50, 1)
+        first = Reader("cheap", servers, Sql("price > 1000"))
+        async with first.consumer:
+            await eventually(lambda: "cheap" in filters(servers), "a filter")
+            await send(servers, 0, 10)
+        second = Reader("cheap", servers, Sql("price < 3"))
+        store = servers.servers.broker.core.store
+        servers.servers.broker.core.offsets.commit("cheap", TOPIC, 0, 0)
+        assert store.max_offset(TOPIC, 0) == 11
+        async with second.consumer:
+            await second.until(["0", "1", "2"])
 
 
-def test_a_lost_extension_is_made_again_with_its_bits(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with cluster(settings=SETTINGS, data_directory=str(tmp_path)) as servers:
-            await send(servers, 50, 1)
-            reader = Reader("cheap", servers, Sql("price < 3"))
-            async with reader.consumer:
-                await until(lambda: "cheap" in filters(servers), lambda: "no filter")
-                await send(servers, 0, 40)
-                await reader.until(["0", "1", "2"])
-            before = units_of(servers)
-            root = Path(servers.servers.broker.store.config.root)
-        shutil.rmtree(root / "consumequeue_ext")
-        async with cluster(settings=SETTINGS, data_directory=str(tmp_path)) as servers:
-            after = units_of(servers)
-            assert len(after) == 41
-            # The first was stored before there was a filter; by now there is one to hold it against.
-            assert after[1:] == before[1:]
-            assert after[0] is not None
-
-    asyncio.run(scenario())
+async def test_a_lost_extension_is_made_again_with_its_bits(tmp_path: Path) -> None:
+    async with cluster(settings=SETTINGS, data_directory=str(tmp_path)) as servers:
+        await send(servers, 50, 1)
+        reader = Reader("cheap", servers, Sql("price < 3"))
+        async with reader.consumer:
+            await eventually(lambda: "cheap" in filters(servers), "a filter")
+            await send(servers, 0, 40)
+            await reader.until(["0", "1", "2"])
+        before = units_of(servers)
+        root = Path(servers.servers.broker.core.store.config.root)
+    shutil.rmtree(root / "consumequeue_ext")
+    async with cluster(settings=SETTINGS, data_directory=str(tmp_path)) as servers:
+        after = units_of(servers)
+        assert len(after) == 41
+        # The first was stored before there was a filter; by now there is one to hold it against.
+        assert after[1:] == before[1:]
+        assert after[0] is not None
 
 
-def test_bits_can_be_switched_on_and_off_while_running(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with cluster(settings=SETTINGS, data_directory=str(tmp_path)) as servers:
-            live = servers.servers.broker.live
-            live.update({"enableCalcFilterBitMap": "false"})
-            await send(servers, 50, 1)
-            reader = Reader("cheap", servers, Sql("price < 3"))
-            async with reader.consumer:
-                await until(lambda: "cheap" in filters(servers), lambda: "no filter")
-                await send(servers, 0, 5)
-                await reader.until(["0", "1", "2"])
-                assert not any(unit.bits for unit in units_of(servers) if unit)
-                live.update({"enableCalcFilterBitMap": "true"})
-                await send(servers, 1, 4)
-                await reader.until(["0", "1", "2", "1", "2"])
-                assert [bool(unit and unit.bits) for unit in units_of(servers)[6:]] == [True] * 4
-
-    asyncio.run(scenario())
+async def test_bits_can_be_switched_on_and_off_while_running(tmp_path: Path) -> None:
+    async with cluster(settings=SETTINGS, data_directory=str(tmp_path)) as servers:
+        live = servers.servers.broker.live
+        live.update({"enableCalcFilterBitMap": "false"})
+        await send(servers, 50, 1)
+        reader = Reader("cheap", servers, Sql("price < 3"))
+        async with reader.consumer:
+            await eventually(lambda: "cheap" in filters(servers), "a filter")
+            await send(servers, 0, 5)
+            await reader.until(["0", "1", "2"])
+            assert not any(unit.bits for unit in units_of(servers) if unit)
+            live.update({"enableCalcFilterBitMap": "true"})
+            await send(servers, 1, 4)
+            await reader.until(["0", "1", "2", "1", "2"])
+            assert [bool(unit and unit.bits) for unit in units_of(servers)[6:]] == [True] * 4
 
 
 def test_unit_files_must_take_a_unit() -> None:

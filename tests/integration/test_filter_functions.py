@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.integration.servers import running_broker
 
-from cometmq.base.system import SystemClock
-from cometmq.broker.config import load_broker_config
-from cometmq.broker.filter_config import FiltersConfig
-from cometmq.broker.filter_functions.pool import FilterFunctions, FunctionUnusable
-from cometmq.broker.filter_functions.protocol import FunctionMessage
+from cometmq.base.clock import SystemClock
+from cometmq.broker.filters.filter_config import FiltersConfig
+from cometmq.broker.filters.functions.pool import FilterFunctions, FunctionUnusable
+from cometmq.broker.filters.functions.protocol import FunctionMessage
 from cometmq.broker.server import Broker
-from cometmq.model.record import decode_records
+from cometmq.model.messages.record import decode_records
 from cometmq.protocol import fastjson
 from cometmq.protocol.command import Command
 from cometmq.remoting.client import RemotingClient
@@ -48,36 +48,25 @@ def directory(tmp_path: Path) -> Path:
     return functions
 
 
-def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    async def main() -> None:
-        await scenario()
-        assert asyncio.all_tasks() == {asyncio.current_task()}, "a task is left"
-
-    asyncio.run(main())
-
-
 def messages(*numbers: int) -> list[FunctionMessage]:
     return [FunctionMessage("T", number, "", 0, str(number).encode()) for number in numbers]
 
 
+@asynccontextmanager
+async def pool(directory: Path) -> AsyncIterator[FilterFunctions]:
+    config = FiltersConfig(
+        function_directory=str(directory), function_batch_ms=400, function_workers=2
+    )
+    functions = FilterFunctions(config, SystemClock())
+    try:
+        yield functions
+    finally:
+        await functions.stop()
+
+
 class TestPool:
-    def run(
-        self, directory: Path, scenario: Callable[[FilterFunctions], Coroutine[Any, Any, None]]
-    ) -> None:
-        async def main() -> None:
-            config = FiltersConfig(
-                function_directory=str(directory), function_batch_ms=400, function_workers=2
-            )
-            functions = FilterFunctions(config, SystemClock())
-            try:
-                await scenario(functions)
-            finally:
-                await functions.stop()
-
-        play(main)
-
-    def test_messages_are_judged(self, directory: Path) -> None:
-        async def scenario(functions: FilterFunctions) -> None:
+    async def test_messages_are_judged(self, directory: Path) -> None:
+        async with pool(directory) as functions:
             for _ in range(2):
                 assert await functions.judge("even", messages(1, 2, 3, 4)) == [
                     *(False, True, False, True)
@@ -85,26 +74,22 @@ class TestPool:
             assert await functions.judge("noisy", messages(1)) == [True]
             assert (functions.restarts, sum(functions.faults.values())) == (0, 0)
 
-        self.run(directory, scenario)
-
-    def test_a_message_that_a_function_fails_for_is_not_wanted(self, directory: Path) -> None:
-        async def scenario(functions: FilterFunctions) -> None:
+    async def test_a_message_that_a_function_fails_for_is_not_wanted(self, directory: Path) -> None:
+        async with pool(directory) as functions:
             assert await functions.judge("raises", messages(1, 2, 3)) == [True, False, True]
             assert (functions.restarts, functions.faults["raises"]) == (0, 1)
 
-        self.run(directory, scenario)
-
     @pytest.mark.parametrize("name", ["eats", "dies"])
-    def test_a_message_that_ends_the_worker_is_not_wanted(self, directory: Path, name: str) -> None:
-        async def scenario(functions: FilterFunctions) -> None:
+    async def test_a_message_that_ends_the_worker_is_not_wanted(
+        self, directory: Path, name: str
+    ) -> None:
+        async with pool(directory) as functions:
             assert await functions.judge(name, messages(1, 2, 3)) == [True, False]
             assert (functions.restarts, functions.faults[name]) == (1, 1)
             assert await functions.judge(name, messages(3)) == [True]
 
-        self.run(directory, scenario)
-
-    def test_a_message_that_never_ends_is_not_wanted(self, directory: Path) -> None:
-        async def scenario(functions: FilterFunctions) -> None:
+    async def test_a_message_that_never_ends_is_not_wanted(self, directory: Path) -> None:
+        async with pool(directory) as functions:
             # The time may have gone to the first message, so the second gets another chance.
             assert await functions.judge("loops", messages(1, 2, 3)) == [True]
             assert functions.faults["loops"] == 0
@@ -112,33 +97,27 @@ class TestPool:
             assert (functions.restarts, functions.faults["loops"]) == (2, 1)
             assert await functions.judge("loops", messages(3)) == [True]
 
-        self.run(directory, scenario)
-
-    def test_a_slow_function_makes_progress_without_blame(self, directory: Path) -> None:
-        async def scenario(functions: FilterFunctions) -> None:
+    async def test_a_slow_function_makes_progress_without_blame(self, directory: Path) -> None:
+        async with pool(directory) as functions:
             judged = await functions.judge("slow", messages(*range(20)))
             assert judged == [True] * len(judged)
             assert 1 <= len(judged) <= 4
             assert functions.faults["slow"] == 0
 
-        self.run(directory, scenario)
-
     @pytest.mark.parametrize(
         ("name", "reason"),
         [("broken", "SyntaxError"), ("stuck", "took too long"), ("absent", "FileNotFoundError")],
     )
-    def test_a_function_that_cannot_be_loaded_judges_nothing(
+    async def test_a_function_that_cannot_be_loaded_judges_nothing(
         self, directory: Path, name: str, reason: str
     ) -> None:
-        async def scenario(functions: FilterFunctions) -> None:
+        async with pool(directory) as functions:
             with pytest.raises(FunctionUnusable, match=reason):
                 await functions.judge(name, messages(1))
             assert await functions.judge("all", messages(1)) == [True]
 
-        self.run(directory, scenario)
-
-    def test_a_function_that_loops_does_not_hold_up_another(self, directory: Path) -> None:
-        async def scenario(functions: FilterFunctions) -> None:
+    async def test_a_function_that_loops_does_not_hold_up_another(self, directory: Path) -> None:
+        async with pool(directory) as functions:
             await functions.judge("all", messages(1))
             looping = [asyncio.create_task(functions.judge("loops", messages(2))) for _ in range(3)]
             assert await functions.judge("all", messages(1, 2)) == [True, True]
@@ -146,10 +125,8 @@ class TestPool:
             assert not looping[-1].done()
             assert await asyncio.gather(*looping) == [[False]] * 3
 
-        self.run(directory, scenario)
-
-    def test_a_worker_that_was_killed_while_idle_is_replaced(self, directory: Path) -> None:
-        async def scenario(functions: FilterFunctions) -> None:
+    async def test_a_worker_that_was_killed_while_idle_is_replaced(self, directory: Path) -> None:
+        async with pool(directory) as functions:
             await functions.judge("all", messages(1))
             (worker,) = functions._workers
             os.kill(worker.process.pid, signal.SIGKILL)
@@ -157,24 +134,22 @@ class TestPool:
             assert await functions.judge("all", messages(1)) == [True]
             assert functions.faults["all"] == 0
 
-        self.run(directory, scenario)
-
-    def test_a_judge_that_is_cancelled_leaves_no_answers_behind(self, directory: Path) -> None:
-        async def scenario(functions: FilterFunctions) -> None:
+    async def test_a_judge_that_is_cancelled_leaves_no_answers_behind(
+        self, directory: Path
+    ) -> None:
+        async with pool(directory) as functions:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.25):
                     await functions.judge("slow", messages(1, 2, 3))
             assert await functions.judge("none", messages(1)) == [False]
 
-        self.run(directory, scenario)
-
     @pytest.mark.parametrize("name", ["", "../all", "a/b", "all.py", "é", "x" * 200, "absent"])
-    def test_only_a_file_of_the_directory_can_be_named(self, directory: Path, name: str) -> None:
-        async def scenario(functions: FilterFunctions) -> None:
+    async def test_only_a_file_of_the_directory_can_be_named(
+        self, directory: Path, name: str
+    ) -> None:
+        async with pool(directory) as functions:
             assert functions.fault_of(name) is not None
             assert functions.fault_of("all") is None
-
-        self.run(directory, scenario)
 
 
 class Client:
@@ -226,38 +201,23 @@ def _ignore(connection: Connection, command: Command) -> None:
     return None
 
 
-def broker_test(
-    tmp_path: Path, scenario: Callable[[Client], Coroutine[Any, Any, None]], **settings: str
-) -> None:
-    async def main() -> None:
-        config, _ = load_broker_config(
-            {
-                "brokerName": "b",
-                "listenPort": "0",
-                "storePathRootDir": str(tmp_path / "store"),
-                "mappedFileSizeCommitLog": str(1 << 20),
-                "mappedFileSizeConsumeQueue": "20000",
-                "maxHashSlotNum": "100",
-                "maxIndexNum": "400",
-                "filterFunctionDirectory": str(tmp_path / "functions"),
-                "filterFunctionBatchMillis": "400",
-                **settings,
-            }
-        )
-        broker = Broker(config)
-        await broker.start()
+@asynccontextmanager
+async def served(tmp_path: Path, **settings: str) -> AsyncIterator[Client]:
+    functions = {
+        "filterFunctionDirectory": str(tmp_path / "functions"),
+        "filterFunctionBatchMillis": "400",
+        **settings,
+    }
+    async with running_broker(tmp_path / "store", **functions) as broker:
         client = Client(broker)
         try:
-            await scenario(client)
+            yield client
         finally:
             await client.remoting.close()
-            await broker.stop()
-
-    play(main)
 
 
-def test_every_consumer_gets_to_the_end_of_its_queue(tmp_path: Path, directory: Path) -> None:
-    async def scenario(client: Client) -> None:
+async def test_every_consumer_gets_to_the_end_of_its_queue(tmp_path: Path, directory: Path) -> None:
+    async with served(tmp_path) as client:
         await client.send(*range(100))
         assert await client.read("even", 100) == list(range(0, 100, 2))
         assert await client.read("all", 100) == list(range(100))
@@ -266,11 +226,9 @@ def test_every_consumer_gets_to_the_end_of_its_queue(tmp_path: Path, directory: 
         for name in ("raises", "dies", "eats", "loops"):
             assert await client.read(name, 100) == others, name
 
-    broker_test(tmp_path, scenario)
 
-
-def test_a_heartbeat_may_name_the_function(tmp_path: Path, directory: Path) -> None:
-    async def scenario(client: Client) -> None:
+async def test_a_heartbeat_may_name_the_function(tmp_path: Path, directory: Path) -> None:
+    async with served(tmp_path) as client:
         await client.send(1, 2, 3, 4)
         wish = {"topic": "T", "subString": "even", "expressionType": "PYTHON", "subVersion": 3}
         consumer = {"groupName": "CG", "subscriptionDataSet": [wish]}
@@ -279,24 +237,20 @@ def test_a_heartbeat_may_name_the_function(tmp_path: Path, directory: Path) -> N
         assert [record.body for record in decode_records(bytes(reply.body))] == [b"2", b"4"]
         assert (await client.pull("", sysFlag="0", subVersion="4")).code == 25
 
-    broker_test(tmp_path, scenario)
 
-
-def test_a_pull_waits_for_what_comes(tmp_path: Path, directory: Path) -> None:
-    async def scenario(client: Client) -> None:
+async def test_a_pull_waits_for_what_comes(tmp_path: Path, directory: Path) -> None:
+    async with served(tmp_path) as client:
         await client.send(1)
         pull = asyncio.create_task(client.pull("even", 1))
         async with asyncio.timeout(10):
-            while not len(client.broker.long_polling):
+            while not len(client.broker.rooms.pull.long_polling):
                 await asyncio.sleep(0.001)
         await client.send(4)
         assert [record.body for record in decode_records(bytes((await pull).body))] == [b"4"]
 
-    broker_test(tmp_path, scenario)
 
-
-def test_a_function_that_cannot_be_had_is_refused(tmp_path: Path, directory: Path) -> None:
-    async def scenario(client: Client) -> None:
+async def test_a_function_that_cannot_be_had_is_refused(tmp_path: Path, directory: Path) -> None:
+    async with served(tmp_path) as client:
         await client.send(1)
         for name in ("absent", "../all", "broken"):
             assert (await client.pull(name)).code == 23, name
@@ -307,11 +261,9 @@ def test_a_function_that_cannot_be_had_is_refused(tmp_path: Path, directory: Pat
 
         assert (await check("all"), await check("absent")) == (0, 23)
 
-    broker_test(tmp_path, scenario)
 
-
-def test_without_a_directory_there_are_none(tmp_path: Path) -> None:
-    async def scenario(client: Client) -> None:
+async def test_without_a_directory_there_are_none(tmp_path: Path) -> None:
+    async with served(tmp_path, filterFunctionDirectory="") as client:
         await client.send(1)
         reply = await client.pull("all")
         assert (reply.code, reply.remark) == (
@@ -319,11 +271,9 @@ def test_without_a_directory_there_are_none(tmp_path: Path) -> None:
             "The broker does not support consumer to filter message by PYTHON",
         )
 
-    broker_test(tmp_path, scenario, filterFunctionDirectory="")
 
-
-def test_others_are_served_while_a_function_loops(tmp_path: Path, directory: Path) -> None:
-    async def scenario(client: Client) -> None:
+async def test_others_are_served_while_a_function_loops(tmp_path: Path, directory: Path) -> None:
+    async with served(tmp_path) as client:
         await client.send(2, 3)
         looping = asyncio.create_task(client.pull("loops"))
         count = 0
@@ -334,5 +284,3 @@ def test_others_are_served_while_a_function_loops(tmp_path: Path, directory: Pat
         # A broker that waited for the function would have answered one of them, at its end.
         assert count > 5
         assert (await looping).code in (0, 20)
-
-    broker_test(tmp_path, scenario)

@@ -10,19 +10,20 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.eventually import eventually
 
 from cometmq.client import Message, ProducerConfig
 from cometmq.client.aio import Producer
-from cometmq.client.aio.send_hooks import SendContext
-from cometmq.client.core.send_retry import RETRIED_CODES
+from cometmq.client.aio.trace.send_hooks import SendContext
+from cometmq.client.core.send.send_retry import RETRIED_CODES
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.frame import decode_bytes, encode_bytes
 from cometmq.protocol.reply_errors import SystemBusy
-from cometmq.store.commit_log import CommitLog
+from cometmq.store.log.commit_log import CommitLog
 from cometmq.testing import Cluster, cluster
 
-from .raw_client import RawClient, eventually
+from .raw_client import RawClient
 
 TOPIC = "Busy"
 OK, BUSY = 0, int(ResponseCode.SYSTEM_BUSY)
@@ -102,64 +103,58 @@ def read_command(connection: socket.socket) -> Command:
     return decode_bytes(prefix + stream.read(int.from_bytes(prefix, "big")))
 
 
-def test_sends_behind_a_slow_append_are_refused() -> None:
-    async def main() -> None:
-        settings = {"osPageCacheBusyTimeOutMills": "100"}
-        async with (
-            cluster(settings=settings) as servers,
-            RawClient(servers.broker_address) as client,
-        ):
-            assert (await client.send(TOPIC, b"first")).code == OK
-            store: Any = servers.servers.broker.store
-            append_each = store.append_each
-            host, _, port = servers.broker_address.rpartition(":")
-            behind = socket.create_connection((host, int(port)))
+async def test_sends_behind_a_slow_append_are_refused() -> None:
+    settings = {"osPageCacheBusyTimeOutMills": "100"}
+    async with (
+        cluster(settings=settings) as servers,
+        RawClient(servers.broker_address) as client,
+    ):
+        assert (await client.send(TOPIC, b"first")).code == OK
+        store: Any = servers.servers.broker.core.store
+        append_each = store.append_each
+        host, _, port = servers.broker_address.rpartition(":")
+        behind = socket.create_connection((host, int(port)))
 
-            def slow_put(messages: Any) -> Any:
-                store.append_each = append_each
-                # They arrive while the broker does nothing but append.
-                behind.sendall(b"".join(encode_bytes(send_request(n)) for n in range(4)))
-                time.sleep(0.15)
-                return append_each(messages)
+        def slow_put(messages: Any) -> Any:
+            store.append_each = append_each
+            # They arrive while the broker does nothing but append.
+            behind.sendall(b"".join(encode_bytes(send_request(n)) for n in range(4)))
+            time.sleep(0.15)
+            return append_each(messages)
 
-            with behind:
-                # The broker has to know the connection before: what is not yet accepted does not stand behind anything.
-                behind.sendall(encode_bytes(Command(9999)))
-                await asyncio.to_thread(read_command, behind)
-                store.append_each = slow_put
-                assert (await client.send(TOPIC, b"x")).code == OK, "it was stored"
-                for _ in range(4):
-                    reply = await asyncio.to_thread(read_command, behind)
-                    assert reply.code == BUSY
-                    assert (reply.remark or "").startswith(
-                        "[PCBUSY_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: 1"
-                    )
-            await eventually(lambda: served(client), "calm again")
-            assert await _count(client) == 3, "what is refused is not stored"
-
-    asyncio.run(main())
+        with behind:
+            # The broker has to know the connection before: what is not yet accepted does not stand behind anything.
+            behind.sendall(encode_bytes(Command(9999)))
+            await asyncio.to_thread(read_command, behind)
+            store.append_each = slow_put
+            assert (await client.send(TOPIC, b"x")).code == OK, "it was stored"
+            for _ in range(4):
+                reply = await asyncio.to_thread(read_command, behind)
+                assert reply.code == BUSY
+                assert (reply.remark or "").startswith(
+                    "[PCBUSY_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: 1"
+                )
+        await eventually(lambda: served(client), "calm again")
+        assert await _count(client) == 3, "what is refused is not stored"
 
 
-def test_sends_that_wait_too_long_are_refused() -> None:
-    async def main() -> None:
-        settings = {"waitTimeMillsInSendQueue": "20"}
-        async with (
-            cluster(settings=settings) as servers,
-            RawClient(servers.broker_address) as client,
-        ):
-            hog = asyncio.create_task(_hog())
-            reply = await eventually(lambda: refused(client), "more to do than can be done")
-            assert (reply.remark or "").startswith(
-                "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: "
-            )
-            pull = {"consumerGroup": "G", "topic": TOPIC, "queueId": "0", "queueOffset": "0"}
-            pull |= {"maxMsgNums": "1", "sysFlag": "4", "suspendTimeoutMillis": "0"}
-            assert (await client.ask(11, pull)).code != BUSY, "pulls have more patience"
-            hog.cancel()
-            await asyncio.wait([hog])
-            await eventually(lambda: served(client), "calm again")
-
-    asyncio.run(main())
+async def test_sends_that_wait_too_long_are_refused() -> None:
+    settings = {"waitTimeMillsInSendQueue": "20"}
+    async with (
+        cluster(settings=settings) as servers,
+        RawClient(servers.broker_address) as client,
+    ):
+        hog = asyncio.create_task(_hog())
+        reply = await eventually(lambda: refused(client), "more to do than can be done")
+        assert (reply.remark or "").startswith(
+            "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: "
+        )
+        pull = {"consumerGroup": "G", "topic": TOPIC, "queueId": "0", "queueOffset": "0"}
+        pull |= {"maxMsgNums": "1", "sysFlag": "4", "suspendTimeoutMillis": "0"}
+        assert (await client.ask(11, pull)).code != BUSY, "pulls have more patience"
+        hog.cancel()
+        await asyncio.wait([hog])
+        await eventually(lambda: served(client), "calm again")
 
 
 async def _hog() -> None:
@@ -169,100 +164,89 @@ async def _hog() -> None:
         await asyncio.sleep(0)
 
 
-def test_sends_that_would_have_to_wait_for_a_disk_that_is_behind_are_refused(disk: Disk) -> None:
-    async def main() -> None:
-        settings = {"flushDiskType": "SYNC_FLUSH", "sendThreadPoolQueueCapacity": "2"}
-        async with (
-            cluster(settings=settings) as servers,
-            RawClient(servers.broker_address) as client,
-        ):
-            assert (await client.send(TOPIC, b"first")).code == OK
-            disk.hold()
-            waiting = [asyncio.create_task(client.send(TOPIC, b"waits")) for _ in range(2)]
-            await _until_waiting(servers, 2)
-            reply = await client.send(TOPIC, b"one too many")
-            assert reply.code == BUSY
-            assert reply.remark == "[OVERLOAD]system busy, start flow control for a while"
-            # Who does not wait for the disk is served.
-            assert (await client.send(TOPIC, b"x", {"WAIT": "false"})).code == OK
-            disk.release()
-            assert [reply.code for reply in await asyncio.gather(*waiting)] == [OK, OK]
-            assert (await client.send(TOPIC, b"last")).code == OK
-
-    asyncio.run(main())
+async def test_sends_that_would_have_to_wait_for_a_disk_that_is_behind_are_refused(
+    disk: Disk,
+) -> None:
+    settings = {"flushDiskType": "SYNC_FLUSH", "sendThreadPoolQueueCapacity": "2"}
+    async with (
+        cluster(settings=settings) as servers,
+        RawClient(servers.broker_address) as client,
+    ):
+        assert (await client.send(TOPIC, b"first")).code == OK
+        disk.hold()
+        waiting = [asyncio.create_task(client.send(TOPIC, b"waits")) for _ in range(2)]
+        await _until_waiting(servers, 2)
+        reply = await client.send(TOPIC, b"one too many")
+        assert reply.code == BUSY
+        assert reply.remark == "[OVERLOAD]system busy, start flow control for a while"
+        # Who does not wait for the disk is served.
+        assert (await client.send(TOPIC, b"x", {"WAIT": "false"})).code == OK
+        disk.release()
+        assert [reply.code for reply in await asyncio.gather(*waiting)] == [OK, OK]
+        assert (await client.send(TOPIC, b"last")).code == OK
 
 
 async def _until_waiting(servers: Cluster, count: int) -> None:
-    flushed = servers.servers.broker.store.watermarks.flushed
+    flushed = servers.servers.broker.core.store.watermarks.flushed
 
-    async def probe() -> bool | None:
-        return flushed.waiting == count or None
-
-    await eventually(probe, f"{count} sends wait for the disk")
+    await eventually(lambda: flushed.waiting == count, f"{count} sends wait for the disk")
 
 
-def test_sends_are_refused_while_too_much_is_not_on_disk(disk: Disk) -> None:
-    async def main() -> None:
-        settings = {
-            "transientStorePoolEnable": "true",
-            "transientStorePoolSize": "2",
-            "mappedFileSizeCommitLog": str(32 * 1024),
-            # Only this one rule.
-            "brokerFastFailureEnable": "false",
-        }
-        async with (
-            cluster(settings=settings) as servers,
-            RawClient(servers.broker_address) as client,
-        ):
-            assert (await client.send(TOPIC, b"first")).code == OK
-            disk.hold()
-            reply = await eventually(lambda: refused(client), "64 KiB are not on disk")
-            text, _, size = (reply.remark or "").rpartition(": ")
-            assert text == (
-                "[REJECTREQUEST]system busy, start flow control for a while, bytes not on disk"
-            )
-            assert int(size) >= 64 * 1024
-            left = await client.ask(28)
-            assert b'"remainTransientStoreBufferNumbs":"0"' in bytes(left.body)
-            disk.release()
-            await eventually(lambda: served(client), "it is on disk")
-
-    asyncio.run(main())
+async def test_sends_are_refused_while_too_much_is_not_on_disk(disk: Disk) -> None:
+    settings = {
+        "transientStorePoolEnable": "true",
+        "transientStorePoolSize": "2",
+        "mappedFileSizeCommitLog": str(32 * 1024),
+        # Only this one rule.
+        "brokerFastFailureEnable": "false",
+    }
+    async with (
+        cluster(settings=settings) as servers,
+        RawClient(servers.broker_address) as client,
+    ):
+        assert (await client.send(TOPIC, b"first")).code == OK
+        disk.hold()
+        reply = await eventually(lambda: refused(client), "64 KiB are not on disk")
+        text, _, size = (reply.remark or "").rpartition(": ")
+        assert text == (
+            "[REJECTREQUEST]system busy, start flow control for a while, bytes not on disk"
+        )
+        assert int(size) >= 64 * 1024
+        left = await client.ask(28)
+        assert b'"remainTransientStoreBufferNumbs":"0"' in bytes(left.body)
+        disk.release()
+        await eventually(lambda: served(client), "it is on disk")
 
 
 @pytest.mark.parametrize("codes", [RETRIED_CODES, RETRIED_CODES | {BUSY}])
-def test_our_producer_does_not_push(disk: Disk, codes: frozenset[int]) -> None:
+async def test_our_producer_does_not_push(disk: Disk, codes: frozenset[int]) -> None:
     """One broker, so there is no other to try, whatever the list of codes says."""
-
-    async def main() -> None:
-        settings = {
-            "transientStorePoolEnable": "true",
-            "transientStorePoolSize": "1",
-            "mappedFileSizeCommitLog": str(32 * 1024),
-        }
-        config = ProducerConfig(retries=5, background_retries=5, retried_codes=codes)
-        async with (
-            cluster(settings=settings) as servers,
-            RawClient(servers.broker_address) as client,
-            Producer("patient", name_servers=servers.name_servers, config=config) as producer,
-        ):
-            attempts = Attempts()
-            producer.add_send_hook(attempts)
-            message = Message(topic=TOPIC, body=b"x")
-            await producer.send(message)
-            disk.hold()
-            await eventually(lambda: refused(client), "32 KiB are not on disk")
-            for send in (producer.send, producer.send_soon):
-                attempts.count = 0
-                with pytest.raises(SystemBusy, match=r"\[REJECTREQUEST\]system busy") as caught:
-                    await send(message)
-                assert attempts.count == 1
-                assert caught.value.retryable, "by the caller, later"
-            disk.release()
-            await eventually(lambda: served(client), "it is on disk")
-            await producer.send(message)
-
-    asyncio.run(main())
+    settings = {
+        "transientStorePoolEnable": "true",
+        "transientStorePoolSize": "1",
+        "mappedFileSizeCommitLog": str(32 * 1024),
+    }
+    config = ProducerConfig(retries=5, background_retries=5, retried_codes=codes)
+    async with (
+        cluster(settings=settings) as servers,
+        RawClient(servers.broker_address) as client,
+        Producer("patient", name_servers=servers.name_servers, config=config) as producer,
+    ):
+        attempts = Attempts()
+        producer.add_send_hook(attempts)
+        message = Message(topic=TOPIC, body=b"x")
+        await producer.send(message)
+        disk.hold()
+        await eventually(lambda: refused(client), "32 KiB are not on disk")
+        for send in (producer.send, producer.send_soon):
+            attempts.count = 0
+            with pytest.raises(SystemBusy, match=r"\[REJECTREQUEST\]system busy") as caught:
+                await send(message)
+            assert attempts.count == 1
+            assert caught.value.retryable, "by the caller, later"
+        disk.release()
+        await eventually(lambda: served(client), "it is on disk")
+        await producer.send(message)
 
 
 async def _count(client: RawClient) -> int:

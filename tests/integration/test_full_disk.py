@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from cometmq.base.errors import CometError
-from cometmq.client.aio.producer import Producer
-from cometmq.client.aio.pull_consumer import PullConsumer
-from cometmq.model.message import Message
+from cometmq.client.aio.pull.pull_consumer import PullConsumer
+from cometmq.client.aio.send.producer import Producer
 from cometmq.model.message_queue import MessageQueue
+from cometmq.model.messages.message import Message
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.reply_errors import BrokerReplyError
 from cometmq.testing import cluster
@@ -44,8 +44,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", mounted], check=True)
 
 
-def test_a_full_disk_refuses_sends_and_recovers_by_itself(small_disk: Path) -> None:
-    asyncio.run(_fill_and_free(small_disk))
+async def test_a_full_disk_refuses_sends_and_recovers_by_itself(small_disk: Path) -> None:
+    await _fill_and_free(small_disk)
 
 
 async def _fill_and_free(disk: Path) -> None:

@@ -11,10 +11,10 @@ import pytest
 
 from cometmq.base.errors import CometError
 from cometmq.cli.server_process import ServerProcess
-from cometmq.client.aio.producer import Producer
-from cometmq.client.aio.pull_consumer import PullConsumer
-from cometmq.model.message import Message
+from cometmq.client.aio.pull.pull_consumer import PullConsumer
+from cometmq.client.aio.send.producer import Producer
 from cometmq.model.message_queue import MessageQueue
+from cometmq.model.messages.message import Message
 
 ROUNDS = 20
 SENDERS = 32
@@ -27,10 +27,10 @@ Place = tuple[MessageQueue, int]
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
-def test_twenty_kills_lose_and_alter_nothing_acknowledged(tmp_path: Path, flush: str) -> None:
+async def test_twenty_kills_lose_and_alter_nothing_acknowledged(tmp_path: Path, flush: str) -> None:
     seed = int(os.environ.get("COMETMQ_SEED", random.randrange(1 << 32)))
     print(f"COMETMQ_SEED={seed}")
-    asyncio.run(_twenty_kills(str(tmp_path), flush, random.Random(seed)))
+    await _twenty_kills(str(tmp_path), flush, random.Random(seed))
 
 
 async def _twenty_kills(directory: str, flush: str, chance: random.Random) -> None:

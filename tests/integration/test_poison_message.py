@@ -13,18 +13,19 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from tests.eventually import eventually
 
-from cometmq.client.aio.lite_pull_consumer import LitePullConsumer
-from cometmq.client.aio.pull_consumer import PullConsumer
-from cometmq.client.aio.push_consumer import PushConsumer
+from cometmq.client.aio.pull.lite_pull_consumer import LitePullConsumer
+from cometmq.client.aio.pull.pull_consumer import PullConsumer
+from cometmq.client.aio.push.push_consumer import PushConsumer
 from cometmq.client.consumer_config import PushConsumerConfig
 from cometmq.client.lite_pull_config import LitePullConfig
-from cometmq.model.compression import DECOMPRESSED_BYTES_MAX
 from cometmq.model.flags import COMPRESSION_LZ4, COMPRESSION_ZSTD, SysFlag
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.compression import DECOMPRESSED_BYTES_MAX
+from cometmq.model.messages.received_message import ReceivedMessage
 from cometmq.testing.cluster import Cluster, cluster
 
-from .raw_client import RawClient, eventually
+from .raw_client import RawClient
 
 TOPIC = "Poisoned"
 GROUP = "Drinkers"
@@ -107,7 +108,7 @@ class Listener:
 
 @pytest.mark.parametrize("is_orderly", [False, True])
 @pytest.mark.parametrize("kind", ["one", "one_in_thread", "many", "many_in_thread"])
-def test_a_push_consumer_passes_them_on_to_the_dead_letters(
+async def test_a_push_consumer_passes_them_on_to_the_dead_letters(
     kind: str, is_orderly: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     came = Listener()
@@ -115,50 +116,39 @@ def test_a_push_consumer_passes_them_on_to_the_dead_letters(
     config = PushConsumerConfig(
         consume_from_where=FROM_FIRST, max_reconsume_times=0, consume_batch_max=32
     )
+    async with poisoned() as (servers, client):
+        consumer = PushConsumer(
+            GROUP,
+            orderly=is_orderly,
+            name_servers=servers.name_servers,
+            config=config,
+            **listener,
+        )
+        consumer.subscribe(TOPIC)
+        async with consumer:
+            letters = await dead_letters(client, len(POISON))
 
-    async def main() -> None:
-        async with poisoned() as (servers, client):
-            consumer = PushConsumer(
-                GROUP,
-                orderly=is_orderly,
-                name_servers=servers.name_servers,
-                config=config,
-                **listener,
-            )
-            consumer.subscribe(TOPIC)
-            async with consumer:
-                letters = await dead_letters(client, len(POISON))
-
-                async def passed() -> bool | None:
-                    return True if len(came.bodies) == 2 else None
-
-                await eventually(passed, "the last message")
-            assert await position(client) == len(POISON) + 2
-            # As they are stored, so that somebody else may know what to do with them.
-            assert letters == {name: POISON[name][:2] for name in POISON}
-
-    asyncio.run(asyncio.wait_for(main(), 60))
+            await eventually(lambda: len(came.bodies) == 2, "the last message")
+        assert await position(client) == len(POISON) + 2
+        # As they are stored, so that somebody else may know what to do with them.
+        assert letters == {name: POISON[name][:2] for name in POISON}
     assert (came.bodies if is_orderly else sorted(came.bodies)) == [b"first", b"last"]
     for reason in REASONS:
         assert caplog.text.count(reason) == REASONS.count(reason), reason
 
 
-def test_a_message_that_is_tried_again_fails_for_the_same_reason() -> None:
+async def test_a_message_that_is_tried_again_fails_for_the_same_reason() -> None:
     came = Listener()
     config = PushConsumerConfig(consume_from_where=FROM_FIRST, max_reconsume_times=1)
-
-    async def main() -> None:
-        async with poisoned() as (servers, client):
-            consumer = PushConsumer(
-                GROUP, listener=came.one, name_servers=servers.name_servers, config=config
-            )
-            consumer.subscribe(TOPIC)
-            async with consumer:
-                await dead_letters(client, len(POISON))
-            retried = await client.read(f"%RETRY%{GROUP}")
-            assert len(retried) == len(POISON)
-
-    asyncio.run(asyncio.wait_for(main(), 60))
+    async with poisoned() as (servers, client):
+        consumer = PushConsumer(
+            GROUP, listener=came.one, name_servers=servers.name_servers, config=config
+        )
+        consumer.subscribe(TOPIC)
+        async with consumer:
+            await dead_letters(client, len(POISON))
+        retried = await client.read(f"%RETRY%{GROUP}")
+        assert len(retried) == len(POISON)
     assert sorted(came.bodies) == [b"first", b"last"]
 
 
@@ -173,7 +163,7 @@ def check(messages: list[ReceivedMessage]) -> None:
         assert (message.body_error or "").startswith(reason)
 
 
-def test_pull_consumers_get_them_as_they_are() -> None:
+async def test_pull_consumers_get_them_as_they_are() -> None:
     async def lite(servers: Cluster) -> list[ReceivedMessage]:
         messages: list[ReceivedMessage] = []
         config = LitePullConfig(consume_from_where=FROM_FIRST)
@@ -190,15 +180,12 @@ def test_pull_consumers_get_them_as_they_are() -> None:
             (queue,) = await consumer.queues(TOPIC)
             return (await consumer.pull(queue, 0)).messages
 
-    async def main() -> None:
-        async with poisoned() as (servers, _):
-            check(await lite(servers))
-            check(await pull(servers))
-
-    asyncio.run(asyncio.wait_for(main(), 60))
+    async with poisoned() as (servers, _):
+        check(await lite(servers))
+        check(await pull(servers))
 
 
-def test_the_command_line_writes_them_as_they_are_and_says_so() -> None:
+async def test_the_command_line_writes_them_as_they_are_and_says_so() -> None:
     async def consume(servers: Cluster, *options: str) -> tuple[list[bytes], str]:
         command = [sys.executable, "-m", "cometmq.cli", "consume", "-t", TOPIC, *options]
         command += ["-n", servers.name_servers]
@@ -208,19 +195,16 @@ def test_the_command_line_writes_them_as_they_are_and_says_so() -> None:
         assert ended.returncode == 0, ended.stderr
         return ended.stdout.splitlines(), ended.stderr.decode()
 
-    async def main() -> None:
-        async with poisoned() as (servers, _):
-            plain, told = await consume(servers, "--base64")
-            assert len(plain) == len(POISON) + 2
-            lines, told_too = await consume(servers, "--json")
-            fields: list[dict[str, Any]] = [json.loads(line) for line in lines]
-            assert [field.get("body_error") is not None for field in fields] == [
-                False,
-                *[True] * len(POISON),
-                False,
-            ]
-            for reason in REASONS:
-                assert reason in told
-                assert reason in told_too
-
-    asyncio.run(asyncio.wait_for(main(), 120))
+    async with poisoned() as (servers, _):
+        plain, told = await consume(servers, "--base64")
+        assert len(plain) == len(POISON) + 2
+        lines, told_too = await consume(servers, "--json")
+        fields: list[dict[str, Any]] = [json.loads(line) for line in lines]
+        assert [field.get("body_error") is not None for field in fields] == [
+            False,
+            *[True] * len(POISON),
+            False,
+        ]
+        for reason in REASONS:
+            assert reason in told
+            assert reason in told_too

@@ -8,15 +8,16 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.eventually import eventually
 
 from cometmq.base.errors import CometError
 from cometmq.cli.server_process import ServerProcess
-from cometmq.model.record import Record, decode_records
+from cometmq.model.messages.record import Record, decode_records
 from cometmq.protocol.bodies.pop import encode_bit_set
 from cometmq.protocol.command import Command
 from cometmq.testing.cluster import cluster
 
-from .raw_client import RawClient, eventually
+from .raw_client import RawClient
 
 TOPIC = "Popped"
 GROUP = "PopGroup"
@@ -101,176 +102,153 @@ async def _again(client: Popper, **fields: object) -> list[tuple[Record, str]]:
     return await eventually(some, "a message")
 
 
-def test_messages_come_again_until_they_are_acknowledged() -> None:
-    async def main() -> None:
-        async with cluster() as servers, Popper(servers.broker_address) as client:
-            for number in range(10):
-                await client.send(TOPIC, b"%d" % number)
-            taken = await client.take()
-            assert sorted(int(record.body) for record, _ in taken) == list(range(10))
-            assert await client.take() == []
-            for record, handle in taken:
-                if int(record.body) % 2:
-                    assert (await client.ack(record, handle)).code == 0
-            again: list[tuple[Record, str]] = []
-            while len(again) < 5:
-                again += await _again(client)
-            assert sorted(int(record.body) for record, _ in again) == [0, 2, 4, 6, 8]
-            for record, handle in again:
-                assert (record.topic, record.reconsume_times) == (TOPIC, 1)
+async def test_messages_come_again_until_they_are_acknowledged() -> None:
+    async with cluster() as servers, Popper(servers.broker_address) as client:
+        for number in range(10):
+            await client.send(TOPIC, b"%d" % number)
+        taken = await client.take()
+        assert sorted(int(record.body) for record, _ in taken) == list(range(10))
+        assert await client.take() == []
+        for record, handle in taken:
+            if int(record.body) % 2:
                 assert (await client.ack(record, handle)).code == 0
-            await asyncio.sleep(INVISIBLE_MS / 1000 + 0.5)
-            assert await client.take() == []
-
-    asyncio.run(main())
-
-
-def test_a_pop_waits_for_a_message_and_for_one_to_be_tried_again() -> None:
-    async def main() -> None:
-        async with (
-            cluster() as servers,
-            Popper(servers.broker_address) as client,
-            Popper(servers.broker_address) as sender,
-        ):
-            await sender.send(TOPIC, b"first")
-            await client.take()
-            started = time.monotonic()
-            waiting = asyncio.create_task(client.pop(poll_ms=8000))
-            reply = await waiting
-            assert reply.code == 0
-            assert time.monotonic() - started < 4, "it came when its time was over, not by chance"
-            waiting = asyncio.create_task(client.pop(poll_ms=8000))
-            await asyncio.sleep(0.1)
-            info = await sender.ask(
-                200055, {"consumerGroup": GROUP, "topic": TOPIC, "queueId": "-1"}
-            )
-            assert info.ext == {"pollingNum": "1"}
-            await sender.send(TOPIC, b"second")
-            assert [record.body for record, _ in handles(await waiting)] == [b"second"]
-
-    asyncio.run(main())
-
-
-def test_a_pop_that_waits_in_vain_is_answered_in_time() -> None:
-    async def main() -> None:
-        async with cluster() as servers, Popper(servers.broker_address) as client:
-            await client.send(TOPIC, b"x")
-            await client.take(invisible_ms=60_000)
-            started = time.monotonic()
-            reply = await client.pop(poll_ms=700)
-            assert reply.code == 210
-            assert 0.6 < time.monotonic() - started < 3
-            assert (reply.ext or {})["msgOffsetInfo"] == ""
-
-    asyncio.run(main())
-
-
-def test_hiding_and_batches() -> None:
-    async def main() -> None:
-        async with cluster() as servers, Popper(servers.broker_address) as client:
-            for number in range(4):
-                await client.send(TOPIC, b"%d" % number)
-            taken = await client.take(invisible_ms=60_000)
-            record, handle = taken[0]
-            hidden = await client.hide(record, handle, 300)
-            assert hidden.code == 0
-            assert set(hidden.ext or {}) == {"popTime", "invisibleTime", "reviveQid"}
-            assert (await client.hide(record, handle, 300)).code == 208
-            start, pop_time, invisible, revive_queue = map(int, handle.split(" ")[:4])
-            body = {
-                "brokerName": "broker-a",
-                "acks": [
-                    {
-                        **{"c": GROUP, "t": TOPIC, "r": "0", "so": start, "q": record.queue_id},
-                        **{"rq": revive_queue, "pt": pop_time, "it": invisible},
-                        "b": encode_bit_set([1, 3]),
-                    }
-                ],
-            }
-            assert (await client.ask(200151, None, body)).code == 0
-            assert (await client.ask(200151, None, {})).code == 208
-            assert [again.body for again, _ in await _again(client)] == [b"0"]
-
-    asyncio.run(main())
-
-
-def test_what_is_refused() -> None:
-    async def main() -> None:
-        async with cluster() as servers, Popper(servers.broker_address) as client:
-            await client.send(TOPIC, b"x")
-            for fields, code in (
-                ({"maxMsgNums": "33"}, 29),
-                ({"topic": "Nowhere"}, 17),
-                ({"queueId": "99"}, 29),
-                ({"invisibleTime": "0"}, 29),
-                ({"exp": "a >", "expType": "SQL92"}, 23),
-                ({"order": "true"}, 1),
-                ({"bornTime": "0", "pollTime": "1000"}, 210),
-            ):
-                reply = await client.pop(**fields)  # type: ignore[arg-type]
-                assert reply.code == code, (fields, reply.remark)
-                assert (reply.ext or {})["restNum"] == "0"
-            ((record, handle),) = await client.take()
-            for change, code in (
-                ({"topic": "Nowhere"}, 17),
-                ({"queueId": "99"}, 13),
-                ({"offset": "9999"}, 208),
-                ({"extraInfo": "what"}, 1),
-            ):
-                ext = client._named(record, handle, GROUP) | change
-                assert (await client.ask(200051, ext)).code == code, change
-
-    asyncio.run(main())
-
-
-def test_peek_and_notification() -> None:
-    async def main() -> None:
-        async with cluster() as servers, Popper(servers.broker_address) as client:
-            await client.send(TOPIC, b"x")
-            asked = {"consumerGroup": GROUP, "topic": TOPIC, "queueId": "-1"}
-            reply = await client.ask(200052, asked | {"maxMsgNums": "32"})
-            assert [record.body for record in decode_records(reply.body)] == [b"x"]
-            born = str(time.time_ns() // 1_000_000)
-            reply = await client.ask(200054, asked | {"pollTime": "5000", "bornTime": born})
-            assert (reply.ext or {})["hasMsg"] == "true"
-            assert len(await client.take()) == 1
-            born = str(time.time_ns() // 1_000_000)
-            reply = await client.ask(200054, asked | {"pollTime": "200", "bornTime": born})
-            assert (reply.ext or {})["hasMsg"] == "false"
-
-    asyncio.run(main())
-
-
-def test_a_restart_keeps_what_is_out(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with (
-            cluster(data_directory=str(tmp_path)) as servers,
-            Popper(servers.broker_address) as client,
-        ):
-            for number in range(3):
-                await client.send(TOPIC, b"%d" % number)
-            taken = await client.take(invisible_ms=4000)
-            record, handle = taken[0]
+        again: list[tuple[Record, str]] = []
+        while len(again) < 5:
+            again += await _again(client)
+        assert sorted(int(record.body) for record, _ in again) == [0, 2, 4, 6, 8]
+        for record, handle in again:
+            assert (record.topic, record.reconsume_times) == (TOPIC, 1)
             assert (await client.ack(record, handle)).code == 0
-        async with (
-            cluster(data_directory=str(tmp_path)) as servers,
-            Popper(servers.broker_address) as client,
-        ):
-            assert await client.take() == []
-            record, handle = taken[1]
-            assert (await client.ack(record, handle)).code == 0
-            assert [again.body for again, _ in await _again(client)] == [b"2"]
+        await asyncio.sleep(INVISIBLE_MS / 1000 + 0.5)
+        assert await client.take() == []
 
-    asyncio.run(main())
+
+async def test_a_pop_waits_for_a_message_and_for_one_to_be_tried_again() -> None:
+    async with (
+        cluster() as servers,
+        Popper(servers.broker_address) as client,
+        Popper(servers.broker_address) as sender,
+    ):
+        await sender.send(TOPIC, b"first")
+        await client.take()
+        started = time.monotonic()
+        waiting = asyncio.create_task(client.pop(poll_ms=8000))
+        reply = await waiting
+        assert reply.code == 0
+        assert time.monotonic() - started < 4, "it came when its time was over, not by chance"
+        waiting = asyncio.create_task(client.pop(poll_ms=8000))
+        await asyncio.sleep(0.1)
+        info = await sender.ask(200055, {"consumerGroup": GROUP, "topic": TOPIC, "queueId": "-1"})
+        assert info.ext == {"pollingNum": "1"}
+        await sender.send(TOPIC, b"second")
+        assert [record.body for record, _ in handles(await waiting)] == [b"second"]
+
+
+async def test_a_pop_that_waits_in_vain_is_answered_in_time() -> None:
+    async with cluster() as servers, Popper(servers.broker_address) as client:
+        await client.send(TOPIC, b"x")
+        await client.take(invisible_ms=60_000)
+        started = time.monotonic()
+        reply = await client.pop(poll_ms=700)
+        assert reply.code == 210
+        assert 0.6 < time.monotonic() - started < 3
+        assert (reply.ext or {})["msgOffsetInfo"] == ""
+
+
+async def test_hiding_and_batches() -> None:
+    async with cluster() as servers, Popper(servers.broker_address) as client:
+        for number in range(4):
+            await client.send(TOPIC, b"%d" % number)
+        taken = await client.take(invisible_ms=60_000)
+        record, handle = taken[0]
+        hidden = await client.hide(record, handle, 300)
+        assert hidden.code == 0
+        assert set(hidden.ext or {}) == {"popTime", "invisibleTime", "reviveQid"}
+        assert (await client.hide(record, handle, 300)).code == 208
+        start, pop_time, invisible, revive_queue = map(int, handle.split(" ")[:4])
+        body = {
+            "brokerName": "broker-a",
+            "acks": [
+                {
+                    **{"c": GROUP, "t": TOPIC, "r": "0", "so": start, "q": record.queue_id},
+                    **{"rq": revive_queue, "pt": pop_time, "it": invisible},
+                    "b": encode_bit_set([1, 3]),
+                }
+            ],
+        }
+        assert (await client.ask(200151, None, body)).code == 0
+        assert (await client.ask(200151, None, {})).code == 208
+        assert [again.body for again, _ in await _again(client)] == [b"0"]
+
+
+async def test_what_is_refused() -> None:
+    async with cluster() as servers, Popper(servers.broker_address) as client:
+        await client.send(TOPIC, b"x")
+        for fields, code in (
+            ({"maxMsgNums": "33"}, 29),
+            ({"topic": "Nowhere"}, 17),
+            ({"queueId": "99"}, 29),
+            ({"invisibleTime": "0"}, 29),
+            ({"exp": "a >", "expType": "SQL92"}, 23),
+            ({"order": "true"}, 1),
+            ({"bornTime": "0", "pollTime": "1000"}, 210),
+        ):
+            reply = await client.pop(**fields)  # type: ignore[arg-type]
+            assert reply.code == code, (fields, reply.remark)
+            assert (reply.ext or {})["restNum"] == "0"
+        ((record, handle),) = await client.take()
+        for change, code in (
+            ({"topic": "Nowhere"}, 17),
+            ({"queueId": "99"}, 13),
+            ({"offset": "9999"}, 208),
+            ({"extraInfo": "what"}, 1),
+        ):
+            ext = client._named(record, handle, GROUP) | change
+            assert (await client.ask(200051, ext)).code == code, change
+
+
+async def test_peek_and_notification() -> None:
+    async with cluster() as servers, Popper(servers.broker_address) as client:
+        await client.send(TOPIC, b"x")
+        asked = {"consumerGroup": GROUP, "topic": TOPIC, "queueId": "-1"}
+        reply = await client.ask(200052, asked | {"maxMsgNums": "32"})
+        assert [record.body for record in decode_records(reply.body)] == [b"x"]
+        born = str(time.time_ns() // 1_000_000)
+        reply = await client.ask(200054, asked | {"pollTime": "5000", "bornTime": born})
+        assert (reply.ext or {})["hasMsg"] == "true"
+        assert len(await client.take()) == 1
+        born = str(time.time_ns() // 1_000_000)
+        reply = await client.ask(200054, asked | {"pollTime": "200", "bornTime": born})
+        assert (reply.ext or {})["hasMsg"] == "false"
+
+
+async def test_a_restart_keeps_what_is_out(tmp_path: Path) -> None:
+    async with (
+        cluster(data_directory=str(tmp_path)) as servers,
+        Popper(servers.broker_address) as client,
+    ):
+        for number in range(3):
+            await client.send(TOPIC, b"%d" % number)
+        taken = await client.take(invisible_ms=4000)
+        record, handle = taken[0]
+        assert (await client.ack(record, handle)).code == 0
+    async with (
+        cluster(data_directory=str(tmp_path)) as servers,
+        Popper(servers.broker_address) as client,
+    ):
+        assert await client.take() == []
+        record, handle = taken[1]
+        assert (await client.ack(record, handle)).code == 0
+        assert [again.body for again, _ in await _again(client)] == [b"2"]
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
-def test_kills_lose_nothing_and_bring_back_nothing(tmp_path: Path, flush: str) -> None:
+async def test_kills_lose_nothing_and_bring_back_nothing(tmp_path: Path, flush: str) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed={seed}")
-    asyncio.run(_kills(str(tmp_path), flush, random.Random(seed)))
+    await _kills(str(tmp_path), flush, random.Random(seed))
 
 
 async def _kills(directory: str, flush: str, chance: random.Random) -> None:

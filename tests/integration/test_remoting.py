@@ -22,9 +22,9 @@ from cometmq.model.address import pack_host
 from cometmq.protocol.command import BINARY, Command
 from cometmq.protocol.frame import FrameDecoder, encode_bytes
 from cometmq.remoting.client import RemotingClient
-from cometmq.remoting.config import RemotingServerConfig
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.remoting.remoting_config import RemotingServerConfig
 from cometmq.remoting.server import RemotingServer
 
 ECHO, LATER, NEVER, BIG = 1, 2, 3, 4

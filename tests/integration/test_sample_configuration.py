@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,9 +10,9 @@ import pytest
 import trustme
 
 from cometmq.base.properties_file import parse_properties, render_properties
-from cometmq.broker.config import load_broker_config
+from cometmq.broker.config.broker_config import load_broker_config
 from cometmq.broker.server import Broker
-from cometmq.namesrv.config import load_namesrv_config
+from cometmq.namesrv.namesrv_config import load_namesrv_config
 from cometmq.namesrv.server import NameServer
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.command import Command
@@ -56,30 +55,26 @@ def test_every_line_has_an_effect(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_guarded", [False, True], ids=["plain", "tls"])
-def test_a_cluster_starts_from_the_samples(tmp_path: Path, is_guarded: bool) -> None:
+async def test_a_cluster_starts_from_the_samples(tmp_path: Path, is_guarded: bool) -> None:
     extra = {TLS_KEY: write_tls(tmp_path)} if is_guarded else {}
     tls = load_tls_config(extra[TLS_KEY]) if is_guarded else TlsConfig()
-
-    async def main() -> None:
-        names, _ = load_namesrv_config(
-            {**parse_properties(sample("namesrv.conf")), **extra, "listenPort": "0"}
-        )
-        name_server = NameServer(names)
-        await name_server.start()
-        address = f"127.0.0.1:{name_server.port}"
-        broker = Broker(load_broker_config(broker_values(tmp_path, address, extra))[0])
-        await broker.start()
-        client = RemotingClient(tls=tls)
-        try:
-            ask = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, ext={"topic": "TBW102"})
-            route = await client.call(address, ask)
-            assert b'"broker-a"' in bytes(route.body)
-        finally:
-            await client.close()
-            await broker.stop()
-            await name_server.stop()
-
-    asyncio.run(main())
+    names, _ = load_namesrv_config(
+        {**parse_properties(sample("namesrv.conf")), **extra, "listenPort": "0"}
+    )
+    name_server = NameServer(names)
+    await name_server.start()
+    address = f"127.0.0.1:{name_server.port}"
+    broker = Broker(load_broker_config(broker_values(tmp_path, address, extra))[0])
+    await broker.start()
+    client = RemotingClient(tls=tls)
+    try:
+        ask = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, ext={"topic": "TBW102"})
+        route = await client.call(address, ask)
+        assert b'"broker-a"' in bytes(route.body)
+    finally:
+        await client.close()
+        await broker.stop()
+        await name_server.stop()
 
 
 def broker_values(directory: Path, name_servers: str, extra: Mapping[str, str]) -> dict[str, str]:

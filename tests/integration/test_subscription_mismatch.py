@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import Any
 
 import pytest
+from tests.eventually import eventually
 
 from cometmq.client import Message, ReceivedMessage
 from cometmq.client.aio import Producer, PushConsumer
 from cometmq.protocol import fastjson
 from cometmq.testing.cluster import Cluster, cluster
 
-from .raw_client import RawClient, eventually
+from .raw_client import RawClient
 
 GROUP = "Billing"
 TOPIC = "Orders"
@@ -36,7 +36,7 @@ def member(servers: Cluster, tags: str) -> PushConsumer:
     return consumer
 
 
-def test_it_is_told_shown_and_taken_back(caplog: pytest.LogCaptureFixture) -> None:
+async def test_it_is_told_shown_and_taken_back(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "cometmq.broker")
 
     def told(level: int) -> list[str]:
@@ -48,45 +48,42 @@ def test_it_is_told_shown_and_taken_back(caplog: pytest.LogCaptureFixture) -> No
             and record.getMessage().startswith("subscriptions ")
         ]
 
-    async def main() -> None:
-        async with cluster() as servers, RawClient(servers.broker_address) as admin:
-            async with Producer("shop", name_servers=servers.name_servers) as producer:
-                await producer.send(Message(topic=TOPIC, body=b"x", tags="paid"))
-            async with member(servers, "paid || cancelled") as first:
-                assert await mismatch(admin) is None
-                async with member(servers, "paid") as second:
-                    (only,) = await mismatch(admin)
-                    assert only["topic"] == TOPIC
-                    wishes = {camp["subString"]: camp["clientIds"] for camp in only["camps"]}
-                    assert sorted(wishes) == ["paid", "paid || cancelled"]
-                    (line,) = told(logging.WARNING)
-                    for word in (GROUP, TOPIC, "'paid'", "'paid || cancelled'"):
-                        assert word in line
-                    ids = {consumer._instance.client_id for consumer in (first, second)}  # type: ignore[union-attr]
-                    assert {each for camp in wishes.values() for each in camp} == ids
-                    assert all(each in line for each in ids)
+    async with cluster() as servers, RawClient(servers.broker_address) as admin:
+        async with Producer("shop", name_servers=servers.name_servers) as producer:
+            await producer.send(Message(topic=TOPIC, body=b"x", tags="paid"))
+        async with member(servers, "paid || cancelled") as first:
+            assert await mismatch(admin) is None
+            async with member(servers, "paid") as second:
+                (only,) = await mismatch(admin)
+                assert only["topic"] == TOPIC
+                wishes = {camp["subString"]: camp["clientIds"] for camp in only["camps"]}
+                assert sorted(wishes) == ["paid", "paid || cancelled"]
+                (line,) = told(logging.WARNING)
+                for word in (GROUP, TOPIC, "'paid'", "'paid || cancelled'"):
+                    assert word in line
+                ids = {consumer._instance.client_id for consumer in (first, second)}  # type: ignore[union-attr]
+                assert {each for camp in wishes.values() for each in camp} == ids
+                assert all(each in line for each in ids)
 
-                    # They are brought to agree while they run.
-                    second.subscribe(TOPIC, "cancelled || paid")
+                # They are brought to agree while they run.
+                second.subscribe(TOPIC, "cancelled || paid")
 
-                    async def agree() -> bool | None:
-                        return True if await mismatch(admin) is None else None
+                async def agree() -> bool | None:
+                    return True if await mismatch(admin) is None else None
 
-                    await eventually(agree, "members that agree")
-                    assert len(told(logging.WARNING)) == 1
-                    (end,) = told(logging.INFO)
-                    assert f"group={GROUP} topic={TOPIC}" in end
+                await eventually(agree, "members that agree")
+                assert len(told(logging.WARNING)) == 1
+                (end,) = told(logging.INFO)
+                assert f"group={GROUP} topic={TOPIC}" in end
 
-                    second.subscribe("Refunds")
+                second.subscribe("Refunds")
 
-                    async def differ() -> Any:
-                        return await mismatch(admin)
+                async def differ() -> Any:
+                    return await mismatch(admin)
 
-                    (only,) = await eventually(differ, "members that differ again")
-                    assert [camp.get("subString") for camp in only["camps"]].count(None) == 1
-                    assert "not subscribed" in told(logging.WARNING)[-1]
-                # Whoever is left agrees with itself.
-                await eventually(agree, "one member left")
-            assert len(told(logging.WARNING)) == len(told(logging.INFO)) == 2
-
-    asyncio.run(main())
+                (only,) = await eventually(differ, "members that differ again")
+                assert [camp.get("subString") for camp in only["camps"]].count(None) == 1
+                assert "not subscribed" in told(logging.WARNING)[-1]
+            # Whoever is left agrees with itself.
+            await eventually(agree, "one member left")
+        assert len(told(logging.WARNING)) == len(told(logging.INFO)) == 2

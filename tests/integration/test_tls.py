@@ -17,9 +17,9 @@ from cometmq.base.errors import ConfigError, ConnectFailed, RemotingError
 from cometmq.protocol.command import Command
 from cometmq.protocol.frame import encode_bytes
 from cometmq.remoting.client import RemotingClient
-from cometmq.remoting.config import RemotingServerConfig
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.remoting.remoting_config import RemotingServerConfig
 from cometmq.remoting.server import RemotingServer
 from cometmq.remoting.tls import TlsConfig, tls_config_of
 

@@ -6,11 +6,8 @@ import asyncio
 from pathlib import Path
 
 import trustme
+from tests.integration.servers import running_broker, running_name_server
 
-from cometmq.broker.config import load_broker_config
-from cometmq.broker.server import Broker
-from cometmq.namesrv.config import load_namesrv_config
-from cometmq.namesrv.server import NameServer
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.command import Command
 from cometmq.remoting.client import RemotingClient
@@ -24,26 +21,13 @@ from .test_namesrv import registration
 GET_ROUTE = 105
 
 
-def test_a_broker_registers_over_tls(tmp_path: Path) -> None:
+async def test_a_broker_registers_over_tls(tmp_path: Path) -> None:
     tls_file = _tls_file(tmp_path)
-    names, _ = load_namesrv_config({"listenPort": "0", "tls.config.file": str(tls_file)})
-
-    async def main() -> None:
-        name_server = NameServer(names)
-        await name_server.start()
-        address = f"127.0.0.1:{name_server.port}"
-        config, _ = load_broker_config(
-            {
-                "listenPort": "0",
-                "brokerName": "guarded",
-                "namesrvAddr": address,
-                "storePathRootDir": str(tmp_path / "store"),
-                "mappedFileSizeCommitLog": str(1 << 20),
-                "tls.config.file": str(tls_file),
-            }
-        )
-        broker = Broker(config)
-        await broker.start()
+    tls = {"tls.config.file": str(tls_file)}
+    async with (
+        running_name_server(**tls) as address,
+        running_broker(tmp_path / "store", brokerName="guarded", namesrvAddr=address, **tls),
+    ):
         client = RemotingClient(tls=load_tls_config(str(tls_file)))
         try:
             route = await client.call(address, Command(code=GET_ROUTE, ext={"topic": "TBW102"}))
@@ -51,43 +35,31 @@ def test_a_broker_registers_over_tls(tmp_path: Path) -> None:
             assert b'"guarded"' in bytes(route.body)
         finally:
             await client.close()
-            await broker.stop()
-            await name_server.stop()
-
-    asyncio.run(main())
 
 
-def test_a_name_server_tells_brokers_over_tls(tmp_path: Path) -> None:
+async def test_a_name_server_tells_brokers_over_tls(tmp_path: Path) -> None:
     tls_file = str(_tls_file(tmp_path))
-    names, _ = load_namesrv_config(
-        {"listenPort": "0", "tls.config.file": tls_file, "notifyMinBrokerIdChanged": "true"}
-    )
+    settings = {"tls.config.file": tls_file, "notifyMinBrokerIdChanged": "true"}
+    told: asyncio.Queue[Command] = asyncio.Queue()
 
-    async def main() -> None:
-        told: asyncio.Queue[Command] = asyncio.Queue()
+    def take(connection: Connection, command: Command) -> None:
+        told.put_nowait(command)
 
-        def take(connection: Connection, command: Command) -> None:
-            told.put_nowait(command)
-
-        dispatcher = Dispatcher()
-        dispatcher.add(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, take)
-        slave = RemotingServer(dispatcher, tls=load_tls_config(tls_file))
-        port = await slave.start("127.0.0.1", 0)
-        name_server = NameServer(names)
-        await name_server.start()
-        client = RemotingClient(tls=load_tls_config(tls_file))
-        try:
-            address = f"127.0.0.1:{name_server.port}"
+    dispatcher = Dispatcher()
+    dispatcher.add(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, take)
+    slave = RemotingServer(dispatcher, tls=load_tls_config(tls_file))
+    port = await slave.start("127.0.0.1", 0)
+    client = RemotingClient(tls=load_tls_config(tls_file))
+    try:
+        async with running_name_server(**settings) as address:
             await client.call(address, registration(1, f"127.0.0.1:{port}"))
             await client.call(address, registration())
             notice = await asyncio.wait_for(told.get(), 10)
             assert (notice.ext or {})["minBrokerId"] == "0"
-        finally:
             await client.close()
-            await name_server.stop()
-            await slave.stop()
-
-    asyncio.run(main())
+    finally:
+        await client.close()
+        await slave.stop()
 
 
 def _tls_file(directory: Path) -> Path:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from tests.eventually import eventually
+from tests.integration.servers import running_broker, running_name_server
 
-from cometmq.broker.config import load_broker_config
 from cometmq.broker.server import Broker
 from cometmq.client import (
     ClientConfig,
@@ -23,12 +23,10 @@ from cometmq.client import (
     ReceivedMessage,
 )
 from cometmq.client.aio import PushConsumer, TransactionProducer, TransactionState
+from cometmq.model.messages.record import Record, decode_record
 from cometmq.model.names import HALF_TOPIC
-from cometmq.model.record import Record, decode_record
-from cometmq.namesrv.config import load_namesrv_config
-from cometmq.namesrv.server import NameServer
 
-from .raw_client import RawClient, eventually
+from .raw_client import RawClient
 
 TOPIC = "Promoted"
 GROUP = "promoted-writers"
@@ -36,9 +34,6 @@ READERS = "promoted-readers"
 FILE_BYTES = 16 * 1024
 SETTINGS = {
     "brokerName": "promoted",
-    "bindAddress": "127.0.0.1",
-    "brokerIP1": "127.0.0.1",
-    "listenPort": "0",
     "mappedFileSizeCommitLog": str(FILE_BYTES),
     "mappedFileSizeConsumeQueue": str(20 * 1000),
     "maxMessageSize": "2048",
@@ -91,14 +86,14 @@ class Bank:
 
 
 @pytest.mark.timeout(120)
-def test_a_new_master_asks_about_what_its_log_does_not_tell(tmp_path: Path) -> None:
-    asyncio.run(_promote_again_and_again(tmp_path, Random(11)))
+async def test_a_new_master_asks_about_what_its_log_does_not_tell(tmp_path: Path) -> None:
+    await _promote_again_and_again(tmp_path, Random(11))
 
 
 async def _promote_again_and_again(directory: Path, chance: Random) -> None:
     bank = Bank()
     # The producer lives through all of it, and finds each new master by itself.
-    async with _name_server(directory) as name_servers, _producer(name_servers, bank) as sender:
+    async with running_name_server() as name_servers, _producer(name_servers, bank) as sender:
         async with (
             _broker(directory / "master", name_servers) as master,
             _reader(name_servers) as taken,
@@ -130,11 +125,7 @@ async def _a_life(
             await _asked_twice_more(bank)
             copies.append(Copy(await _tables(master.address), frozenset(taken)))
     known = bank.committed({body for body in bank.decided if not body.startswith(b"later")})
-
-    async def consumed() -> bool | None:
-        return True if taken >= known else None
-
-    await eventually(consumed, "what is known to be committed is consumed")
+    await eventually(lambda: taken >= known, "what is known to be committed is consumed")
     assert taken == known
     copies.append(Copy(await _tables(master.address), frozenset(taken)))
     bank.is_all_known = True
@@ -144,11 +135,9 @@ async def _a_life(
 async def _asked_twice_more(bank: Bank) -> None:
     """So that the log has copies of half messages, and copies of those."""
     before = bank.asked.copy()
-
-    async def asked() -> bool | None:
-        return True if max((bank.asked - before).values(), default=0) >= 2 else None
-
-    await eventually(asked, "the producer is asked")
+    await eventually(
+        lambda: max((bank.asked - before).values(), default=0) >= 2, "the producer is asked"
+    )
 
 
 async def _check(
@@ -158,20 +147,16 @@ async def _check(
     halves = {record.body for record in _records(log) if record.topic == HALF_TOPIC}
     delivered = {record.body for record in _records(log) if record.topic == TOPIC}
     assert halves > delivered
-
-    async def all_ended() -> bool | None:
-        return True if not master.transactions.open_count else None
-
-    await eventually(all_ended, "every transaction is ended", 20)
+    await eventually(
+        lambda: not master.rooms.transaction.transactions.open_count,
+        "every transaction is ended",
+        20,
+    )
     async with RawClient(master.address) as client:
         found = [record.body for queue in range(4) for record in await client.read(TOPIC, queue)]
     assert Counter(found) == Counter(bank.committed(halves)), "lost, doubled, or in spite of it"
     assert not delivered & set(bank.asked), "asked about what the log has as committed"
-
-    async def consumed() -> bool | None:
-        return True if taken_before | taken >= set(found) else None
-
-    await eventually(consumed, "what was committed is consumed")
+    await eventually(lambda: taken_before | taken >= set(found), "what was committed is consumed")
     assert taken <= set(found)
 
 
@@ -191,7 +176,7 @@ def _records(log: bytes) -> list[Record]:
 
 def _log_of(master: Broker) -> bytes:
     files = sorted(Path(master.live.current.store.log_path).iterdir())
-    return b"".join(file.read_bytes() for file in files)[: master.store.max_physical]
+    return b"".join(file.read_bytes() for file in files)[: master.core.store.max_physical]
 
 
 async def _tables(address: str) -> dict[str, bytes]:
@@ -209,34 +194,8 @@ def _write_slave(root: Path, log: bytes, tables: dict[str, bytes]) -> None:
         (root / "config" / name).write_bytes(content)
 
 
-@asynccontextmanager
-async def _name_server(directory: Path) -> AsyncIterator[str]:
-    config, _ = load_namesrv_config(
-        {
-            "listenPort": "0",
-            "bindAddress": "127.0.0.1",
-            "kvConfigPath": str(directory / "kvConfig.json"),
-            "configStorePath": str(directory / "namesrv.properties"),
-        }
-    )
-    server = NameServer(config)
-    await server.start()
-    try:
-        yield f"127.0.0.1:{server.port}"
-    finally:
-        await server.stop()
-
-
-@asynccontextmanager
-async def _broker(root: Path, name_servers: str) -> AsyncIterator[Broker]:
-    settings = {**SETTINGS, "namesrvAddr": name_servers, "storePathRootDir": str(root)}
-    config, _ = load_broker_config(settings)
-    broker = Broker(config)
-    await broker.start()
-    try:
-        yield broker
-    finally:
-        await broker.stop()
+def _broker(root: Path, name_servers: str) -> AbstractAsyncContextManager[Broker]:
+    return running_broker(root, namesrvAddr=name_servers, **SETTINGS)
 
 
 @asynccontextmanager

@@ -8,22 +8,23 @@ import itertools
 import random
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.eventually import eventually
 
 from cometmq.base.errors import CometError
 from cometmq.cli.server_process import ServerProcess
 from cometmq.client.aio import PullConsumer, TransactionProducer, TransactionState
 from cometmq.client.producer_config import ProducerConfig
-from cometmq.model.message import Message
+from cometmq.model.messages.message import Message
+from cometmq.model.messages.received_message import ReceivedMessage
 from cometmq.model.names import HALF_TOPIC, TRANSACTION_DISCARD_TOPIC
-from cometmq.model.received_message import ReceivedMessage
 from cometmq.testing.cluster import cluster
 
-from .raw_client import RawClient, eventually
+from .raw_client import RawClient
 
 TOPIC = "Transfers"
 GROUP = "transfers"
@@ -71,108 +72,93 @@ async def all_ended(client: RawClient) -> bool | None:
     return True if position["offset"] == end["offset"] != "0" else None
 
 
-def test_committed_rolled_back_and_found_out() -> None:
+async def test_committed_rolled_back_and_found_out() -> None:
     sent = [b"c-", b"r-", b"uc", b"ur", b"uu"]
-
-    async def main() -> None:
-        async with (
-            cluster(settings=SOON | {"transactionCheckMax": "3"}) as servers,
-            RawClient(servers.broker_address) as client,
-            producer(servers.name_servers) as sender,
-        ):
-            for body in sent:
-                await sender.send_transaction(Message(topic=TOPIC, body=body))
-            await eventually(lambda: all_ended(client), "every transaction is ended", 20)
-            assert Counter(await bodies(servers.name_servers)) == Counter([b"c-", b"uc"])
-            (discarded,) = await client.read(TRANSACTION_DISCARD_TOPIC)
-            assert (discarded.body, discarded.properties["REAL_TOPIC"]) == (b"uu", TOPIC)
-            assert discarded.properties["TRANSACTION_CHECK_TIMES"] == "3"
-
-    asyncio.run(main())
+    async with (
+        cluster(settings=SOON | {"transactionCheckMax": "3"}) as servers,
+        RawClient(servers.broker_address) as client,
+        producer(servers.name_servers) as sender,
+    ):
+        for body in sent:
+            await sender.send_transaction(Message(topic=TOPIC, body=body))
+        await eventually(lambda: all_ended(client), "every transaction is ended", 20)
+        assert Counter(await bodies(servers.name_servers)) == Counter([b"c-", b"uc"])
+        (discarded,) = await client.read(TRANSACTION_DISCARD_TOPIC)
+        assert (discarded.body, discarded.properties["REAL_TOPIC"]) == (b"uu", TOPIC)
+        assert discarded.properties["TRANSACTION_CHECK_TIMES"] == "3"
 
 
-def test_an_operator_has_a_discarded_transaction_checked_anew() -> None:
+async def test_an_operator_has_a_discarded_transaction_checked_anew() -> None:
     is_known = False
 
     async def find_out(message: ReceivedMessage) -> TransactionState:
         return COMMIT if is_known else UNKNOWN
 
-    async def main() -> None:
-        nonlocal is_known
-        async with (
-            cluster(settings=SOON | {"transactionCheckMax": "2"}) as servers,
-            RawClient(servers.broker_address) as client,
-            producer(servers.name_servers, check=find_out) as sender,
-        ):
-            await sender.send_transaction(Message(topic=TOPIC, body=b"u-"))
-            (discarded,) = await client.read_until(1, TRANSACTION_DISCARD_TOPIC)
-            assert await bodies(servers.name_servers) == []
-            is_known = True
-            reply = await client.ask(323, {"msgId": discarded.offset_id})
-            assert reply.code == 0, reply.remark
-            await eventually(lambda: all_ended(client), "the transaction is ended", 20)
-            assert await bodies(servers.name_servers) == [b"u-"]
-            for wrong in ("", "nonsense", "7F00000100002A9F0000000000000001"):
-                reply = await client.ask(323, {"msgId": wrong})
-                assert reply.code == 1
-                assert reply.remark
-
-    asyncio.run(main())
+    async with (
+        cluster(settings=SOON | {"transactionCheckMax": "2"}) as servers,
+        RawClient(servers.broker_address) as client,
+        producer(servers.name_servers, check=find_out) as sender,
+    ):
+        await sender.send_transaction(Message(topic=TOPIC, body=b"u-"))
+        (discarded,) = await client.read_until(1, TRANSACTION_DISCARD_TOPIC)
+        assert await bodies(servers.name_servers) == []
+        is_known = True
+        reply = await client.ask(323, {"msgId": discarded.offset_id})
+        assert reply.code == 0, reply.remark
+        await eventually(lambda: all_ended(client), "the transaction is ended", 20)
+        assert await bodies(servers.name_servers) == [b"u-"]
+        for wrong in ("", "nonsense", "7F00000100002A9F0000000000000001"):
+            reply = await client.ask(323, {"msgId": wrong})
+            assert reply.code == 1
+            assert reply.remark
 
 
-def test_a_pull_that_waits_is_woken_by_a_commit() -> None:
-    async def main() -> None:
-        async with (
-            cluster() as servers,
-            producer(servers.name_servers) as sender,
-            PullConsumer("waiter", name_servers=servers.name_servers) as consumer,
-        ):
-            first = await sender.send_transaction(Message(topic=TOPIC, body=b"c1"))
-            queue = first.sent.queue
-            await consumer.pull(queue, 0, wait_seconds=5)
+async def test_a_pull_that_waits_is_woken_by_a_commit() -> None:
+    async with (
+        cluster() as servers,
+        producer(servers.name_servers) as sender,
+        PullConsumer("waiter", name_servers=servers.name_servers) as consumer,
+    ):
+        first = await sender.send_transaction(Message(topic=TOPIC, body=b"c1"))
+        queue = first.sent.queue
+        await consumer.pull(queue, 0, wait_seconds=5)
 
-            async def send_there() -> None:
-                await sender.send_transaction(Message(topic=TOPIC, body=b"c2"))
+        async def send_there() -> None:
+            await sender.send_transaction(Message(topic=TOPIC, body=b"c2"))
 
-            waits = [
-                asyncio.create_task(consumer.pull(one, int(one == queue), wait_seconds=10))
-                for one in await consumer.queues(TOPIC)
-            ]
-            await send_there()
-            done, rest = await asyncio.wait(waits, timeout=5, return_when="FIRST_COMPLETED")
-            assert [message.body for wait in done for message in wait.result().messages] == [b"c2"]
-            for wait in rest:
-                wait.cancel()
-            await asyncio.gather(*rest, return_exceptions=True)
-
-    asyncio.run(main())
+        waits = [
+            asyncio.create_task(consumer.pull(one, int(one == queue), wait_seconds=10))
+            for one in await consumer.queues(TOPIC)
+        ]
+        await send_there()
+        done, rest = await asyncio.wait(waits, timeout=5, return_when="FIRST_COMPLETED")
+        assert [message.body for wait in done for message in wait.result().messages] == [b"c2"]
+        for wait in rest:
+            wait.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
 
 
-def test_another_producer_answers_after_a_restart(tmp_path: Path) -> None:
+async def test_another_producer_answers_after_a_restart(tmp_path: Path) -> None:
     never = SOON | {"transactionCheckInterval": "600000"}
-
-    async def main() -> None:
-        async with (
-            cluster(settings=never, data_directory=str(tmp_path)) as servers,
-            producer(servers.name_servers) as sender,
-        ):
-            for body in (b"uc-1", b"ur-2", b"c--3", b"uc-4"):
-                await sender.send_transaction(Message(topic=TOPIC, body=body))
-        async with (
-            cluster(settings=SOON, data_directory=str(tmp_path)) as servers,
-            RawClient(servers.broker_address) as client,
-            producer(servers.name_servers) as other,
-        ):
-            # A producer is known to a broker once it has sent something to it.
-            await other.send_transaction(Message(topic=TOPIC, body=b"c--5"))
-            await eventually(lambda: all_ended(client), "every transaction is ended", 20)
-            found = Counter(await bodies(servers.name_servers))
-            assert found == Counter([b"uc-1", b"c--3", b"uc-4", b"c--5"])
-
-    asyncio.run(main())
+    async with (
+        cluster(settings=never, data_directory=str(tmp_path)) as servers,
+        producer(servers.name_servers) as sender,
+    ):
+        for body in (b"uc-1", b"ur-2", b"c--3", b"uc-4"):
+            await sender.send_transaction(Message(topic=TOPIC, body=body))
+    async with (
+        cluster(settings=SOON, data_directory=str(tmp_path)) as servers,
+        RawClient(servers.broker_address) as client,
+        producer(servers.name_servers) as other,
+    ):
+        # A producer is known to a broker once it has sent something to it.
+        await other.send_transaction(Message(topic=TOPIC, body=b"c--5"))
+        await eventually(lambda: all_ended(client), "every transaction is ended", 20)
+        found = Counter(await bodies(servers.name_servers))
+        assert found == Counter([b"uc-1", b"c--3", b"uc-4", b"c--5"])
 
 
-def test_many_answers_to_many_checks_count_once() -> None:
+async def test_many_answers_to_many_checks_count_once() -> None:
     """Producers so slow that each transaction is asked about several times before the first answer comes."""
 
     async def slow(message: ReceivedMessage) -> TransactionState:
@@ -180,28 +166,24 @@ def test_many_answers_to_many_checks_count_once() -> None:
         return await as_found(message)
 
     config = ProducerConfig(check_concurrency=64)
-
-    async def main() -> None:
-        async with (
-            cluster(settings=SOON) as servers,
-            RawClient(servers.broker_address) as client,
-            TransactionProducer(
-                GROUP,
-                execute=as_told,
-                check=slow,
-                name_servers=servers.name_servers,
-                config=config,
-            ) as sender,
-        ):
-            sent = [b"uc%d" % number for number in range(10)]
-            for body in sent:
-                await sender.send_transaction(Message(topic=TOPIC, body=body))
-            await eventually(lambda: all_ended(client), "every transaction is ended", 20)
-            halves = await client.read(HALF_TOPIC)
-            assert len(halves) > 2 * len(sent), "nothing was asked twice"
-            assert Counter(await bodies(servers.name_servers)) == Counter(sent)
-
-    asyncio.run(main())
+    async with (
+        cluster(settings=SOON) as servers,
+        RawClient(servers.broker_address) as client,
+        TransactionProducer(
+            GROUP,
+            execute=as_told,
+            check=slow,
+            name_servers=servers.name_servers,
+            config=config,
+        ) as sender,
+    ):
+        sent = [b"uc%d" % number for number in range(10)]
+        for body in sent:
+            await sender.send_transaction(Message(topic=TOPIC, body=body))
+        await eventually(lambda: all_ended(client), "every transaction is ended", 20)
+        halves = await client.read(HALF_TOPIC)
+        assert len(halves) > 2 * len(sent), "nothing was asked twice"
+        assert Counter(await bodies(servers.name_servers)) == Counter(sent)
 
 
 class Bank:
@@ -231,7 +213,9 @@ class Bank:
         return self.decided.get(body, ROLLBACK)
 
 
-def test_kills_cost_no_committed_transaction_as_long_as_the_producer_lives(tmp_path: Path) -> None:
+async def test_kills_cost_no_committed_transaction_as_long_as_the_producer_lives(
+    tmp_path: Path,
+) -> None:
     """The broker checks so often that it would give up before a producer is heard of again after each start."""
     settings = {
         "transactionTimeOut": "300",
@@ -249,57 +233,51 @@ def test_kills_cost_no_committed_transaction_as_long_as_the_producer_lives(tmp_p
     async def check(message: ReceivedMessage) -> TransactionState:
         return COMMIT if message.body in committed else ROLLBACK
 
-    async def main() -> None:
-        numbers = itertools.count()
-        is_over = False
+    numbers = itertools.count()
+    is_over = False
 
-        async def work(sender: TransactionProducer) -> None:
-            while not is_over:
-                number = next(numbers)
-                with contextlib.suppress(CometError):
-                    await sender.send_transaction(Message(topic=TOPIC, body=b"%d" % number), number)
-                await asyncio.sleep(0.01)
+    async def work(sender: TransactionProducer) -> None:
+        while not is_over:
+            number = next(numbers)
+            with contextlib.suppress(CometError):
+                await sender.send_transaction(Message(topic=TOPIC, body=b"%d" % number), number)
+            await asyncio.sleep(0.01)
 
-        def committed_more(than: int) -> Callable[[], Awaitable[bool | None]]:
-            async def probe() -> bool | None:
-                return True if len(committed) >= than + 30 else None
+    def committed_more(than: int) -> Callable[[], bool]:
+        return lambda: len(committed) >= than + 30
 
-            return probe
+    await servers.start()
+    try:
+        async with TransactionProducer(
+            GROUP,
+            execute=execute,
+            check=check,
+            name_servers=servers.name_server,
+            config=ProducerConfig(retries=0),
+        ) as sender:
+            workers = [asyncio.create_task(work(sender)) for _ in range(4)]
+            for _ in range(3):
+                more = committed_more(len(committed))
+                await eventually(more, "transactions are carried out", 40)
+                await servers.kill()
+                await servers.start()
+            await eventually(committed_more(len(committed)), "it goes on", 40)
+            is_over = True
+            await asyncio.gather(*workers)
 
-        await servers.start()
-        try:
-            async with TransactionProducer(
-                GROUP,
-                execute=execute,
-                check=check,
-                name_servers=servers.name_server,
-                config=ProducerConfig(retries=0),
-            ) as sender:
-                workers = [asyncio.create_task(work(sender)) for _ in range(4)]
-                for _ in range(3):
-                    more = committed_more(len(committed))
-                    await eventually(more, "transactions are carried out", 40)
-                    await servers.kill()
-                    await servers.start()
-                await eventually(committed_more(len(committed)), "it goes on", 40)
-                is_over = True
-                await asyncio.gather(*workers)
+            async def all_delivered() -> bool | None:
+                return True if committed <= set(await bodies(servers.name_server)) else None
 
-                async def all_delivered() -> bool | None:
-                    return True if committed <= set(await bodies(servers.name_server)) else None
-
-                await eventually(all_delivered, "every committed transaction is delivered", 40)
-            assert Counter(await bodies(servers.name_server)) == Counter(committed)
-        finally:
-            await servers.stop()
-
-    asyncio.run(main())
+            await eventually(all_delivered, "every committed transaction is delivered", 40)
+        assert Counter(await bodies(servers.name_server)) == Counter(committed)
+    finally:
+        await servers.stop()
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(150)
-def test_ten_thousand_transactions_over_restarts(tmp_path: Path) -> None:
-    asyncio.run(_ten_thousand(str(tmp_path), 10_000))
+async def test_ten_thousand_transactions_over_restarts(tmp_path: Path) -> None:
+    await _ten_thousand(str(tmp_path), 10_000)
 
 
 async def _ten_thousand(directory: str, count: int) -> None:
@@ -331,10 +309,10 @@ async def _ten_thousand(directory: str, count: int) -> None:
                     await asyncio.sleep(0.05)
 
     async def reached(share: float) -> None:
-        async def enough() -> bool | None:
-            return True if done >= count * share else None
 
-        await eventually(enough, f"{share:.0%} of the transactions are sent", 60)
+        await eventually(
+            lambda: done >= count * share, f"{share:.0%} of the transactions are sent", 60
+        )
 
     await servers.start()
     try:

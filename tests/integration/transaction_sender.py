@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from cometmq.client.aio import TransactionProducer, TransactionState
-from cometmq.model.message import Message
+from cometmq.model.messages.message import Message
 
 
 async def unknown(message: Message, argument: Any) -> TransactionState:

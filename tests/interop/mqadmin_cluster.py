@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from cometmq.client.aio.producer import Producer, SendResult
-from cometmq.client.aio.pull_consumer import PullConsumer
+from tests.eventually import eventually
+
+from cometmq.client.aio.pull.pull_consumer import PullConsumer
+from cometmq.client.aio.send.producer import Producer, SendResult
 from cometmq.client.errors import NoRoute
-from cometmq.model.message import Message
+from cometmq.model.messages.message import Message
 from cometmq.remoting.client import RemotingClient
 
 from . import patience
@@ -148,7 +149,7 @@ async def _prepare(name_server: str, broker: str) -> SendResult:
                 return False
             return True
 
-        await _until(is_known)
+        await eventually(is_known, seconds=WAIT_SECONDS_MAX)
         queues = await consumer.queues(TOPIC)
         for number in range(QUEUES * MESSAGES_PER_QUEUE):
             message = Message(
@@ -167,14 +168,7 @@ async def _prepare(name_server: str, broker: str) -> SendResult:
                 await consumer.query(TOPIC, sent.message_id)
             )
 
-        await _until(is_readable)
+        await eventually(is_readable, seconds=WAIT_SECONDS_MAX)
         for queue in queues:
             await consumer.commit(queue, queue.queue_id)
     return sent
-
-
-async def _until(condition: Callable[[], Awaitable[bool]]) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS_MAX
-    while not await condition():
-        assert time.monotonic() < deadline, f"not within {WAIT_SECONDS_MAX} s: {condition}"
-        await asyncio.sleep(0.02)

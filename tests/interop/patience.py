@@ -9,9 +9,9 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from cometmq.client.aio.producer import Producer, SendResult
-from cometmq.model.message import Message
+from cometmq.client.aio.send.producer import Producer, SendResult
 from cometmq.model.message_queue import MessageQueue
+from cometmq.model.messages.message import Message
 from cometmq.protocol.reply_errors import SystemBusy
 
 CALL_SECONDS = 15.0

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from cometmq.client.aio.producer import SendResult
-from cometmq.model.message import ReceivedMessage
+from cometmq.client.aio.send.producer import SendResult
 from cometmq.model.message_queue import MessageQueue
+from cometmq.model.messages.message import ReceivedMessage
 
 
 @dataclass

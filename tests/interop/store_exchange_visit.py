@@ -10,11 +10,13 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Self
 
+from tests.eventually import eventually
+
 from cometmq.base.errors import CometError, RemoteProtocolError
-from cometmq.client.aio.producer import Producer
-from cometmq.client.aio.pull_consumer import PullConsumer
-from cometmq.model.message import Message, ReceivedMessage
+from cometmq.client.aio.pull.pull_consumer import PullConsumer
+from cometmq.client.aio.send.producer import Producer
 from cometmq.model.message_queue import MessageQueue
+from cometmq.model.messages.message import Message, ReceivedMessage
 from cometmq.protocol.fastjson import loads
 from cometmq.remoting.client import RemotingClient
 
@@ -166,7 +168,7 @@ class Visit:
             # RocketMQ's queues follow its log with a delay.
             return await self._reader.max_offset(queue) == count
 
-        await _until(is_readable, f"{queue} has {count} messages")
+        await eventually(is_readable, f"{queue} has {count} messages", WAIT_SECONDS_MAX)
         messages = await self._read(queue)
         assert messages[: len(known)] == known
         words = [str(number) for number in range(MESSAGES_PER_QUEUE)]
@@ -265,7 +267,7 @@ class Visit:
                 return False
             return True
 
-        await _until(is_known, f"the name server knows {topic}")
+        await eventually(is_known, f"the name server knows {topic}", WAIT_SECONDS_MAX)
 
 
 def hash_of(word: str) -> int:
@@ -282,10 +284,3 @@ async def _each(items: Iterable[Any], work: Callable[[Any], Awaitable[None]]) ->
             await work(item)
 
     await asyncio.gather(*(take_on() for _ in range(IN_FLIGHT)))
-
-
-async def _until(condition: Callable[[], Awaitable[bool]], what: str) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS_MAX
-    while not await condition():
-        assert time.monotonic() < deadline, f"not within {WAIT_SECONDS_MAX} s: {what}"
-        await asyncio.sleep(POLL_SECONDS)

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Collection, Iterator
 
 import pytest
 
-from cometmq.client.aio.instance import ClientInstance
-from cometmq.client.config import ClientConfig, Credentials
-from cometmq.model.batch import BatchElement, encode_batch
+from cometmq.client.aio.instance.client_instance import ClientInstance
+from cometmq.client.client_config import ClientConfig, Credentials
+from cometmq.model.messages.batch import BatchElement, encode_batch
+from cometmq.model.messages.properties import render_properties
 from cometmq.model.names import AUTO_CREATE_TOPIC
-from cometmq.model.properties import render_properties
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.fields import encode_fields

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cometmq.model.record import Record, decode_records
+from cometmq.model.messages.record import Record, decode_records
 from cometmq.protocol.command import Command
 from cometmq.remoting.client import RemotingClient
 

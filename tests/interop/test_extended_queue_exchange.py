@@ -18,12 +18,18 @@ import pytest
 
 from cometmq.model.bloom import BloomFilter, bloom_filter
 from cometmq.model.java_hash import java_hash
-from cometmq.model.record import Record, decode_record, decode_records
+from cometmq.model.messages.record import Record, decode_record, decode_records
 from cometmq.protocol import fastjson
 from cometmq.protocol.command import Command
 from cometmq.remoting.client import RemotingClient
-from cometmq.store.consume_queue import ENTRY
-from cometmq.store.extended_queue import ExtendedQueue, Unit, decode_unit, encode_unit, offset_of
+from cometmq.store.files.queue_entry import ENTRY
+from cometmq.store.queues.extended_queue import (
+    ExtendedQueue,
+    Unit,
+    decode_unit,
+    encode_unit,
+    offset_of,
+)
 
 from .admin_calls import CALL_SECONDS, create_group, create_topic
 from .conftest import required

@@ -9,17 +9,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.eventually import wait_until
 
-from cometmq.client.aio.producer import Producer
-from cometmq.client.aio.pull_consumer import PullConsumer
+from cometmq.client.aio.pull.pull_consumer import PullConsumer
+from cometmq.client.aio.send.producer import Producer
 from cometmq.client.errors import NoRoute
-from cometmq.model.message import Message, ReceivedMessage
+from cometmq.model.messages.message import Message, ReceivedMessage
 from cometmq.remoting.client import RemotingClient
 
 from . import patience
@@ -136,7 +137,9 @@ def test_a_broker_that_ends_leaves_every_name_server(
         broker.stop()
     else:
         broker.kill()
-    _until(broker.is_forgotten, f"all name servers forget the {ending} broker")
+    wait_until(
+        broker.is_forgotten, f"all name servers forget the {ending} broker", WAIT_SECONDS_MAX
+    )
     broker.start(cluster.makes[make])
 
 
@@ -172,10 +175,3 @@ async def _read(name_server: str, topic: str) -> list[ReceivedMessage]:
                 messages += result.messages
                 offset = result.next_offset
     return messages
-
-
-def _until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS_MAX
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {WAIT_SECONDS_MAX} s: {what}"
-        time.sleep(0.05)

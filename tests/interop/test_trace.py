@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from cometmq.client.aio.producer import Producer
-from cometmq.client.aio.push_consumer import PushConsumer
-from cometmq.client.aio.transaction_producer import TransactionProducer, TransactionState
+from cometmq.client.aio.push.push_consumer import PushConsumer
+from cometmq.client.aio.send.producer import Producer
+from cometmq.client.aio.send.transaction_producer import TransactionProducer, TransactionState
 from cometmq.client.consumer_config import PushConsumerConfig
-from cometmq.client.core.outcome import Outcome
+from cometmq.client.core.consume.outcome import Outcome
 from cometmq.client.producer_config import ProducerConfig
 from cometmq.client.trace_config import TraceConfig
-from cometmq.model.message import Message
+from cometmq.model.messages.message import Message
+from cometmq.model.messages.received_message import ReceivedMessage
 from cometmq.model.names import TRACE_TOPIC
-from cometmq.model.received_message import ReceivedMessage
 from cometmq.model.trace import PubTrace, TraceRecord, decode_traces
 
 from .conftest import required, server_kind

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cometmq.model.record import Record, decode_record, decode_records
+from cometmq.model.messages.record import Record, decode_record, decode_records
 from cometmq.protocol import fastjson
 from cometmq.protocol.command import Command
 from cometmq.remoting.client import RemotingClient

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cometmq.client.core.assigned_queues import AssignedQueues, CacheLimits, PullWish
+from cometmq.client.core.consume.assigned_queues import AssignedQueues, CacheLimits, PullWish
 from cometmq.model.message_queue import MessageQueue
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.received_message import ReceivedMessage
 
 QUEUES = [MessageQueue(broker_name="b", queue_id=number, topic="T") for number in range(3)]
 LIMITS = CacheLimits(count_all=12, count_queue=5, bytes_queue=7, span=9)

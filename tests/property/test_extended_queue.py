@@ -7,9 +7,10 @@ import random
 import hypothesis.strategies as st
 from hypothesis import given
 
-from cometmq.broker.filters import BitTest
+from cometmq.broker.filters.message_filter import BitTest
 from cometmq.model.bloom import bloom_filter
-from cometmq.store.extended_queue import (
+from cometmq.store.open_files import OpenFiles
+from cometmq.store.queues.extended_queue import (
     ExtendedQueue,
     Unit,
     UnitReader,
@@ -18,7 +19,6 @@ from cometmq.store.extended_queue import (
     encode_unit,
     is_address,
 )
-from cometmq.store.open_files import OpenFiles
 from cometmq.testing.fake_clock import FakeClock
 from cometmq.testing.faulty_files import FaultyFiles
 

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.protocol_registry import REPLY_HEADERS, REQUEST_HEADERS
 
 from cometmq.base.errors import RemoteProtocolError
 from cometmq.model.ids import Int32
@@ -18,7 +19,6 @@ from cometmq.protocol import fastjson, fastjson_reader
 from cometmq.protocol.bodies.heartbeat import decode_heartbeat
 from cometmq.protocol.bodies.register import decode_register_body
 from cometmq.protocol.fields import Header, decode_fields, encode_fields
-from cometmq.protocol.registry import REPLY_HEADERS, REQUEST_HEADERS
 
 HEADER_CLASSES = sorted(
     {*REQUEST_HEADERS.values(), *REPLY_HEADERS.values()}, key=lambda cls: cls.__name__

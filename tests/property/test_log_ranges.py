@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 pytest.importorskip("pyarrow")
 
 from cometmq.model.message_queue import MessageQueue
-from cometmq.spark.log_ranges import pieces_of, rows_of, rows_per_task
-from cometmq.spark.ranges import Range
+from cometmq.spark.log.log_ranges import pieces_of, rows_of, rows_per_task
+from cometmq.spark.source.ranges import Range
 
 QUEUES = [MessageQueue("b", number, "orders") for number in range(5)]
 

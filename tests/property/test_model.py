@@ -6,8 +6,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cometmq.base.errors import RemoteProtocolError
-from cometmq.model.batch import BatchElement, decode_batch, encode_batch
-from cometmq.model.compression import compress, decompress
 from cometmq.model.flags import COMPRESSION_LZ4, COMPRESSION_ZLIB, COMPRESSION_ZSTD, SysFlag
 from cometmq.model.java_hash import (
     java_hash,
@@ -17,9 +15,11 @@ from cometmq.model.java_hash import (
     unsigned_hashes,
     utf16_length,
 )
-from cometmq.model.properties import parse_properties, property_of, render_properties
-from cometmq.model.received_message import decode_messages
-from cometmq.model.record import BadRecord, decode_record, decode_records, encode_record
+from cometmq.model.messages.batch import BatchElement, decode_batch, encode_batch
+from cometmq.model.messages.compression import compress, decompress
+from cometmq.model.messages.properties import parse_properties, property_of, render_properties
+from cometmq.model.messages.received_message import decode_messages
+from cometmq.model.messages.record import BadRecord, decode_record, decode_records, encode_record
 
 INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)

@@ -95,7 +95,7 @@ class Model:
         self.rig.store.flush()
 
     def do_restart(self, number: int) -> None:
-        self.rig.restart()
+        self.rig.begin_anew()
         self.rig.advance(0)
 
     def do_kill(self, number: int) -> None:

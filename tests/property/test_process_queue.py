@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from cometmq.client.core.process_queue import OrderlyQueue, ProcessQueue
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.client.core.consume.process_queue import OrderlyQueue, ProcessQueue
+from cometmq.model.messages.received_message import ReceivedMessage
 
 
 def _message(offset: int, size: int) -> ReceivedMessage:

@@ -15,12 +15,12 @@ pytest.importorskip("pyarrow")
 import numpy as np
 
 from cometmq.base.errors import CometError, RemoteProtocolError
-from cometmq.model.batch import decode_batch, encode_batch
-from cometmq.model.compression import compress, decompress
 from cometmq.model.flags import COMPRESSION_LZ4, COMPRESSION_ZLIB, COMPRESSION_ZSTD, SysFlag
-from cometmq.model.record import BadRecord, decode_record, decode_records, encode_record
-from cometmq.spark.decode import UndecodableRecord, decode, decode_at
-from cometmq.spark.schema import COLUMNS, arrow_schema
+from cometmq.model.messages.batch import decode_batch, encode_batch
+from cometmq.model.messages.compression import compress, decompress
+from cometmq.model.messages.record import BadRecord, decode_record, decode_records, encode_record
+from cometmq.spark.columns.decode import UndecodableRecord, decode, decode_at
+from cometmq.spark.columns.schema import COLUMNS, arrow_schema
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 INT32 = st.integers(-(2**31), 2**31 - 1)

@@ -9,7 +9,7 @@ import itertools
 
 import pytest
 
-from cometmq.store import consume_queues
+from cometmq.store.queues import consume_queues
 from cometmq.testing.faulty_files import Moment, Outage
 from cometmq.testing.store_scenario import (
     make_message,

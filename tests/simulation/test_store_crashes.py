@@ -10,7 +10,7 @@ import itertools
 
 import pytest
 
-from cometmq.store import consume_queues
+from cometmq.store.queues import consume_queues
 from cometmq.testing.faulty_files import Moment, Outage
 from cometmq.testing.store_scenario import (
     make_message,
@@ -155,6 +155,23 @@ def test_keys_of_a_record_split_over_two_files_survive_a_killed_recovery(seed: i
         simulation.flush()
         simulation.prepare_crash(1, Moment.BEFORE, POWER, [(calls, Moment.AFTER, POWER)])
         put_many(simulation, A1, 380, 2)
+        simulation.finish()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_keys_survive_a_torn_checkpoint_and_a_killed_recovery(seed: int) -> None:
+    """The recovery had removed an index file, and the checkpoint no longer said what was in it."""
+    for calls in range(1, 16):
+        simulation = small_store(seed)
+        simulation.put([make_message(A1, 1, 0)])
+        put_up_to_file_end(simulation, make_message(A0, 0, 0), 0)
+        simulation.flush()
+        simulation.put([make_message(B0, 0, 0)])
+        simulation.clock.advance(3600)
+        simulation.put([make_message(A0, 0, 0)])
+        in_recovery = [(1, Moment.MIDDLE, KILL)]
+        simulation.prepare_crash(calls, Moment.MIDDLE, POWER, in_recovery)
+        simulation.flush()
         simulation.finish()
 
 

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from cometmq.model.java_hash import java_hash
-from cometmq.store.new_messages import NewMessage
+from cometmq.store.log.new_messages import NewMessage
 from cometmq.testing.faulty_files import Moment, Outage
 from cometmq.testing.store_model import ALWAYS, Queue
 from cometmq.testing.store_scenario import (

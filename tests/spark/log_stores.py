@@ -7,13 +7,14 @@ from pathlib import Path
 
 from tests.archives import unpack
 
-from cometmq.base.system import SystemClock, SystemFiles
+from cometmq.base.clock import SystemClock
+from cometmq.base.disk import SystemFiles
 from cometmq.model.address import pack_host
 from cometmq.model.java_hash import java_hash
-from cometmq.model.properties import render_properties
-from cometmq.store.config import CommitLogConfig, ConsumeQueueConfig, IndexConfig, StoreConfig
+from cometmq.model.messages.properties import render_properties
+from cometmq.store.log.new_messages import NewMessage
 from cometmq.store.message_store import MessageStore
-from cometmq.store.new_messages import NewMessage
+from cometmq.store.store_config import CommitLogConfig, ConsumeQueueConfig, IndexConfig, StoreConfig
 from cometmq.testing.fake_clock import FakeClock
 
 GOLDEN = Path(__file__).parent.parent / "golden"

@@ -12,7 +12,14 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from cometmq.base.errors import ConfigError
-from cometmq.spark.bodies import AvroBody, JsonBody, ProtobufBody, TextBody, body_format, decode
+from cometmq.spark.bodies.body_formats import (
+    AvroBody,
+    JsonBody,
+    ProtobufBody,
+    TextBody,
+    body_format,
+    decode,
+)
 
 
 def frame_of(spark: Any, bodies: list[bytes | None]) -> Any:

@@ -14,7 +14,7 @@ from tests.spark.tls_servers import certificates, tls_servers
 
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
-from cometmq.remoting.auth import SECURITY_TOKEN, is_signed_with
+from cometmq.protocol.request_signature import SECURITY_TOKEN, is_signed_with
 from cometmq.spark import register
 from cometmq.testing.cluster import Cluster, cluster
 
@@ -125,7 +125,7 @@ def test_a_producer_names_its_group_and_the_queues_of_a_new_topic(
     assert bodies(servers, "New") == EVERY
     assert {ext[PRODUCER_GROUP] for ext in seen} == {"Nightly"}
     assert {ext[DEFAULT_TOPIC_QUEUE_NUMS] for ext in seen} == {"2"}
-    topic = servers.servers.broker.topics.get("New")
+    topic = servers.servers.broker.core.topics.get("New")
     assert topic is not None
     assert topic.write_queue_nums == 2
 
@@ -172,7 +172,7 @@ def test_a_planner_gives_up_after_call_timeout(spark: Any, servers: Cluster) -> 
             time.sleep(1)
 
     guard_with(servers, answer_late)
-    with pytest.raises(Exception, match=r"did not answer within 0\.2 s"):
+    with pytest.raises(Exception, match=r"did not answer request \d+ in time"):
         read(spark, servers.name_servers, "Mute", callTimeout="200ms")
 
 

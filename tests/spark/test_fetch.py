@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import socket
+import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,18 +14,22 @@ from typing import Any
 import pytest
 
 from cometmq.client import Message
+from cometmq.client.aio.bulk.raw_pull import read_bulk_pull
+from cometmq.client.core.broker_order import Place
 from cometmq.client.sync import Producer
 from cometmq.model.message_queue import MessageQueue
+from cometmq.model.messages.record import encode_record
 from cometmq.model.names import is_system_topic
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.command import Command
-from cometmq.spark import bulk_pull, fetch
-from cometmq.spark.cluster import Cluster, Place
-from cometmq.spark.discovery import find_queues
+from cometmq.protocol.command import BINARY, Command
+from cometmq.protocol.frame import FrameDecoder, encode_bytes
+from cometmq.spark.client import open_client
 from cometmq.spark.errors import DataLost, ReadStalled
-from cometmq.spark.fetch import Fetcher, Wanted
-from cometmq.spark.ranges import Range
-from cometmq.spark.source_options import SourceOptions, read_source_options
+from cometmq.spark.source import fetch
+from cometmq.spark.source.discovery import find_queues
+from cometmq.spark.source.fetch import Fetcher, Wanted
+from cometmq.spark.source.ranges import Range
+from cometmq.spark.source.source_options import SourceOptions, read_source_options
 from cometmq.testing.cluster import Cluster as Running
 from cometmq.testing.cluster import cluster
 from cometmq.testing.cluster_view import ClusterView
@@ -63,11 +68,9 @@ def options_for(servers: ClusterView, topic: str, **more: str) -> SourceOptions:
 
 
 def wanted_of(servers: ClusterView, topic: str, start: int, end: int) -> Wanted:
-    asks = Cluster(options_for(servers, topic).connection)
-    (queue,) = asks.queues(topic)
-    places = asks.places(queue.broker_name)
-    asks.close()
-    return Wanted(Range(queue, start, end), places)
+    with open_client(options_for(servers, topic).connection) as client:
+        (queue,) = client.queues(topic)
+        return Wanted(Range(queue, start, end), client.places(queue.broker_name))
 
 
 def rows(options: SourceOptions, *wanted: Wanted, **more: Any) -> list[int]:
@@ -259,19 +262,20 @@ def test_no_reply_outlives_its_batch(servers: ClusterView, filled: str) -> None:
     """Memory then does not grow with the range, and nothing is left to the garbage collector."""
     fetcher = Fetcher(options_for(servers, filled, pullBytes="64k"))
     alive: list[weakref.ref[Any]] = []
-    taken = bulk_pull.take
+    read = read_bulk_pull
 
-    def take(connection: Any, number: int) -> Any:
+    def noting(reply: Command, address: str) -> Any:
         # The reply before the last is decoded and handed out by now; the last one may be on its way.
         assert sum(one() is not None for one in alive) <= 1
-        reply = taken(connection, number)
-        alive.append(weakref.ref(reply.sizes))
-        return reply
+        pulled = read(reply, address)
+        assert pulled.sizes is not None
+        alive.append(weakref.ref(pulled.sizes))
+        return pulled
 
     gc.disable()
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(fetch, "take", take)
+            patch.setattr(fetch, "read_bulk_pull", noting)
             for _ in fetcher.read([wanted_of(servers, filled, 0, 1000)]):
                 pass
     finally:
@@ -293,7 +297,7 @@ def test_names_are_those_of_the_namespace(servers: ClusterView) -> None:
             "columns": "topic,body",
         }
     )
-    asks = Cluster(options.connection)
+    asks = open_client(options.connection)
     assert [name for name in asks.topics() if not is_system_topic(name)] == [topic]
     (queue,) = find_queues(asks, options)
     assert queue == MessageQueue(queue.broker_name, 0, topic)
@@ -304,3 +308,78 @@ def test_names_are_those_of_the_namespace(servers: ClusterView) -> None:
     ]
     fetcher.close()
     asks.close()
+
+
+RECORD = encode_record(
+    topic=b"T",
+    queue_id=0,
+    queue_offset=0,
+    physical_offset=0,
+    flag=0,
+    sys_flag=0,
+    born_timestamp=0,
+    born_host=bytes(8),
+    store_timestamp=0,
+    store_host=bytes(8),
+    reconsume_times=0,
+    prepared_transaction_offset=0,
+    body=b"0",
+    properties=b"",
+)
+
+
+@contextmanager
+def broker_that_answers_in(encoding: int) -> Iterator[str]:
+    """Every request is answered with one record, in a binary header that is said to be of this encoding."""
+
+    def serve(peer: socket.socket) -> None:
+        decoder = FrameDecoder()
+        with peer:
+            while data := peer.recv(1 << 16):
+                for request in decoder.feed(data):
+                    ext = {"nextBeginOffset": "1", "minOffset": "0", "maxOffset": "1", "count": "1"}
+                    reply = request.reply(ext=ext, body=RECORD + len(RECORD).to_bytes(4, "big"))
+                    reply.encoding = BINARY
+                    frame = bytearray(encode_bytes(reply))
+                    frame[4] = encoding
+                    peer.sendall(frame)
+
+    def accept() -> None:
+        while True:
+            try:
+                peer, _ = server.accept()
+            except OSError:
+                return
+            serving = threading.Thread(target=serve, args=(peer,))
+            serving.start()
+            threads.append(serving)
+
+    threads: list[threading.Thread] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        accepting = threading.Thread(target=accept)
+        accepting.start()
+        try:
+            yield f"127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            for thread in (accepting, *threads):
+                thread.join(10)
+
+
+def test_a_header_encoding_that_nobody_knows_is_refused() -> None:
+    options = read_source_options(
+        {
+            "nameServers": f"127.0.0.1:{free_port()}",
+            "topic": "T",
+            "columns": "queueOffset,body",
+            "readTimeout": "300ms",
+        }
+    )
+    queue = MessageQueue("broker", 0, "T")
+    with broker_that_answers_in(BINARY) as address:
+        wanted = Wanted(Range(queue, 0, 1), (Place(address, is_master=True),))
+        assert rows(options, wanted) == [0]
+    with broker_that_answers_in(2) as address:
+        wanted = Wanted(Range(queue, 0, 1), (Place(address, is_master=True),))
+        with pytest.raises(ReadStalled, match="header encoding 2; expected 0 or 1"):
+            rows(options, wanted)

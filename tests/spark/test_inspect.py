@@ -10,7 +10,7 @@ from tests.spark.log_stores import message, open_store
 
 from cometmq.base.errors import UsageError
 from cometmq.spark import inspect
-from cometmq.spark.log_source import RocketMQLogDataSource
+from cometmq.spark.log.log_source import RocketMQLogDataSource
 from cometmq.testing.fake_clock import FakeClock
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

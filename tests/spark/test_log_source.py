@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 from tests.spark.log_stores import fill, open_store, unpack_golden
 
-from cometmq.spark.log_source import RocketMQLogDataSource
-from cometmq.spark.schema import COLUMNS, LOG_COLUMNS, arrow_schema, spark_schema
+from cometmq.spark.columns.schema import COLUMNS, LOG_COLUMNS, arrow_schema, spark_schema
+from cometmq.spark.log.log_source import RocketMQLogDataSource
 from cometmq.store.message_store import MessageStore
 from cometmq.testing.fake_clock import FakeClock
 

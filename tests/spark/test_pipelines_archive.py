@@ -8,7 +8,7 @@ from typing import Any
 from tests.spark.pipeline_runs import cometmq, settings
 
 from cometmq.client.sync import Producer
-from cometmq.model.message import Message
+from cometmq.model.messages.message import Message
 from cometmq.testing import cluster
 
 

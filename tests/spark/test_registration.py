@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cometmq.client.sync import Producer
-from cometmq.model.message import Message
+from cometmq.model.messages.message import Message
 from cometmq.spark import register
 from cometmq.testing import cluster
 

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from tests.integration.broker_links import broker_link
 from tests.integration.restarting_broker import broker_away
 
 from cometmq.model.flags import PullFlag
-from cometmq.model.properties import parse_properties
-from cometmq.model.record import Record, decode_records
+from cometmq.model.messages.properties import parse_properties
+from cometmq.model.messages.record import Record, decode_records
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.fields import encode_fields
 from cometmq.protocol.headers.pull import PullMessageHeader
 from cometmq.spark import register
-from cometmq.spark.connection import BlockingConnection
 from cometmq.testing.cluster import cluster
 
 
@@ -47,7 +47,7 @@ class Servers(Protocol):
 def stored(servers: Servers, topic: str) -> list[Record]:
     """Every message of a topic, queue by queue."""
     records: list[Record] = []
-    with BlockingConnection(servers.broker_address) as connection:
+    with broker_link(servers.broker_address) as link:
         for queue_id in range(4):
             offset = 0
             while True:
@@ -60,7 +60,7 @@ def stored(servers: Servers, topic: str) -> list[Record]:
                     sys_flag=int(PullFlag.SUBSCRIPTION),
                     subscription="*",
                 )
-                reply = connection.call(Command(RequestCode.PULL_MESSAGE, encode_fields(header)))
+                reply = link.call(Command(RequestCode.PULL_MESSAGE, encode_fields(header)))
                 if reply.code == ResponseCode.TOPIC_NOT_EXIST:
                     return []
                 if reply.code != ResponseCode.SUCCESS:
@@ -73,11 +73,11 @@ def stored(servers: Servers, topic: str) -> list[Record]:
 def wait_for_rows(address: str, topic: str) -> None:
     """Return once a topic has a message."""
     deadline = time.monotonic() + 30
-    with BlockingConnection(address) as connection:
+    with broker_link(address) as link:
         while True:
             for queue_id in range(4):
                 ext = {"topic": topic, "queueId": str(queue_id)}
-                reply = connection.call(Command(RequestCode.GET_MAX_OFFSET, ext))
+                reply = link.call(Command(RequestCode.GET_MAX_OFFSET, ext))
                 if (reply.ext or {}).get("offset", "0") != "0":
                     return
             assert time.monotonic() < deadline, "no row was written"

@@ -18,7 +18,7 @@ from cometmq.protocol.command import Command
 from cometmq.remoting.client import RemotingClient
 from cometmq.spark import register
 from cometmq.spark.bodies import JsonBody, decode
-from cometmq.spark.schema import COLUMNS
+from cometmq.spark.columns.schema import COLUMNS
 from cometmq.testing.cluster import Cluster
 from cometmq.testing.cluster_view import ClusterView
 
@@ -252,7 +252,7 @@ def test_offsets_that_are_not_there_are_a_loss(
         ({"topics": "x"}, "unknown option topics (did you mean topic?)"),
         ({"maxRowsPerTrigger": "5"}, "option maxRowsPerTrigger: is for spark.readStream"),
         ({"startingOffsets": "yesterday"}, "option startingOffsets: expected earliest, latest"),
-        ({"topic": "never-made"}, "no name server knows the topic 'never-made'"),
+        ({"topic": "never-made"}, "does not know topic 'never-made'"),
     ],
 )
 def test_mistakes_are_named(

@@ -12,9 +12,9 @@ from typing import Any
 import trustme
 from cryptography.hazmat.primitives import serialization
 
-from cometmq.broker.config import load_broker_config
+from cometmq.broker.config.broker_config import load_broker_config
 from cometmq.broker.server import Broker
-from cometmq.namesrv.config import load_namesrv_config
+from cometmq.namesrv.namesrv_config import load_namesrv_config
 from cometmq.namesrv.server import NameServer
 from cometmq.remoting.tls import load_tls_config
 

@@ -1,0 +1,1 @@
+"""What knows nothing of messaging: errors, clock, disk, logs, settings."""

@@ -1,12 +1,12 @@
-"""Who may have how many of the file descriptors of the process, so that the log can always open its next file.
+"""How the file descriptors of the process are shared, so that the log can always open its next file.
 
-    number of the descriptor      who may take it
+    number of the descriptor      who may use it
     0 ...             3/4         everybody
     ... 3/4           7/8         queue files, and those below
     ... 7/8           the limit   log, index and what is open for a moment only
 
-Nobody counts. A new descriptor gets the lowest number that is free: one above a border tells that all below it are
-taken, whoever in this process has them. Then a connection is refused, and a queue file is closed for another.
+Nothing is counted. A new descriptor gets the lowest free number, so a number above a limit means that all below it are
+in use, whoever in this process uses them. Then a connection is refused, and one queue file is closed for another.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class DescriptorShares:
     limit: int
-    """How many the process may have."""
+    """How many descriptors the process may have."""
 
     @property
     def connections_below(self) -> int:
@@ -29,10 +29,10 @@ class DescriptorShares:
 
     @property
     def queue_files_max(self) -> int:
-        """So that a quarter at least is left for connections."""
+        """Leaves at least a quarter for connections."""
         return max(self.limit // 2, 1)
 
     @property
     def log_files_max(self) -> int:
-        """A mapped file has two."""
+        """A mapped file uses two descriptors."""
         return max(self.limit // 32, 2)

@@ -1,31 +1,31 @@
 """The tree of everything CometMQ raises.
 
     CometError
-      UsageError                 our caller's mistake, found before any I/O
+      UsageError                 the caller's mistake, found before any I/O
         ConfigError                a configuration file or value that cannot be used
-      ProtocolError              somebody broke the wire rules
+      ProtocolError              somebody broke the rules of the protocol
         LocalProtocolError         we did
         RemoteProtocolError        the peer did
       RemotingError              the wire itself failed
         ConnectFailed              nobody answered at the address
-        ConnectionLost             the connection went away with the call under way
+        ConnectionLost             the connection was lost during the call
         CallTimedOut               no answer in time
-        TooManyInFlight            the bound on unanswered calls is reached
-      StoreError                 the disk or what is on it
-        StoreClosed                the store no longer takes requests
-        DiskFull                   no space for what was to be written
-        RecordTooLarge             a record above the configured limit
-        CorruptFile                a file in the store directory is not what it must be
+        TooManyInFlight            the limit on unanswered calls is reached
+      StoreError                 a problem with the disk or what is on it
+        StoreClosed                the store no longer accepts requests
+        DiskFull                   no space for the data to write
+        RecordTooLarge             a record larger than the configured limit
+        CorruptFile                a file in the store directory is damaged or foreign
 
 Replies that carry an error code have their own family in ``cometmq.protocol.reply_errors``.
-Two class facts answer what a retry loop asks: may the same call be tried again, and is the route stale?
+Two class attributes answer the questions of a retry loop: may the same call be tried again, and is the route stale?
 """
 
 from __future__ import annotations
 
 
 class CometError(Exception):
-    """Root of all errors of this package."""
+    """Base class of all errors of this package."""
 
     retryable = False
     route_is_stale = False
@@ -48,7 +48,7 @@ class LocalProtocolError(ProtocolError):
 
 
 class RemoteProtocolError(ProtocolError):
-    """The peer sent something illegal; the connection is not to be trusted any more."""
+    """The peer sent something illegal; the connection can no longer be trusted."""
 
 
 class RemotingError(CometError):
@@ -63,11 +63,11 @@ class ConnectFailed(RemotingError):
 
 
 class ConnectionLost(RemotingError):
-    """The connection closed while the call was under way."""
+    """The connection was closed during the call."""
 
 
 class CallTimedOut(RemotingError):
-    """No reply came in time. ``sent`` tells whether the request left this process."""
+    """No reply arrived in time. ``sent`` tells whether the request left this process."""
 
     def __init__(self, message: str, *, sent: bool) -> None:
         super().__init__(message)
@@ -75,7 +75,7 @@ class CallTimedOut(RemotingError):
 
 
 class TooManyInFlight(RemotingError):
-    """The bound on unanswered calls is reached; nothing was sent."""
+    """The limit on unanswered calls is reached; nothing was sent."""
 
     route_is_stale = False
 
@@ -89,7 +89,7 @@ class StoreClosed(StoreError):
 
 
 class DiskFull(StoreError):
-    """No space left for what was to be written; nothing of it counts as stored."""
+    """No space left for the data to write; nothing of it counts as stored."""
 
     retryable = True
 

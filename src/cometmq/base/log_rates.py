@@ -1,8 +1,8 @@
-"""How many log lines one cause, and one peer by it, may write: some at once, then one from time to time.
+"""Rate limits for log lines, per cause and per peer: a burst, then one line from time to time.
 
-Lines with the same text before their values are put in have the same cause. Whoever can reach a server can make it
-write lines; without a rate one peer fills the disk, or hides in its noise what others should read. What is left out is
-counted. Pure decisions; ``logs`` asks them.
+Lines with the same text before their values are filled in have the same cause. Anyone who can reach a server can make
+it log; without a limit, one peer could fill the disk or bury important lines in noise. Lines that are left out are
+counted. This module only decides; ``logs`` does the I/O.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 PEER_BURST: Final = 20
 PEER_SECONDS: Final = 30.0
-"""A host may cause so many lines of a cause at once, and one more each time so much has passed."""
+"""The burst of lines that a host may log for one cause, and the seconds until it may log one more."""
 CAUSE_BURST: Final = 200
 CAUSE_SECONDS: Final = 5.0
 """The same for all hosts together."""
@@ -37,7 +37,7 @@ class _Bucket:
 
 
 class LineRates:
-    """Remembers who wrote how much. Not for several threads at once."""
+    """Remembers how much each peer has logged. Not thread-safe."""
 
     def __init__(self) -> None:
         self._by_peer: dict[tuple[str, str], _Bucket] = {}
@@ -66,7 +66,7 @@ class LineRates:
         return is_admitted
 
     def take_left_out(self) -> list[tuple[str, int, list[str]]]:
-        """Cause, count and some of the hosts of what was left out since the last call."""
+        """Cause, count and some of the hosts of the lines left out since the last call."""
         told = [(cause, count, sorted(peers)) for cause, (count, peers) in self._left_out.items()]
         self._left_out.clear()
         return told
@@ -96,7 +96,7 @@ def _peer_index(template: str) -> int | None:
 
 
 def _make_room(buckets: dict[Any, _Bucket]) -> None:
-    """Forget who has been quiet longest; they come back with a whole burst, which is little."""
+    """Forget the peers that have been quiet longest; they start again with a full burst, which is small."""
     if len(buckets) >= KEYS_MAX:
         by_age = sorted(buckets, key=lambda key: buckets[key].at)
         for key in by_age[: KEYS_MAX // 4]:

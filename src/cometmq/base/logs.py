@@ -1,7 +1,7 @@
 """Where a server's log lines go: standard error for systemd and containers, or a file that rotates.
 
 One line per event: ``2026-11-16T09:30:00.123Z INFO cometmq.namesrv broker registered name=broker-a``.
-Lines of one cause come at a rate (``log_rates``); what is left out is counted.
+Lines with the same cause are rate-limited (``log_rates``); those left out are counted.
 Called once by a server's ``__main__``; libraries and tests never configure logging.
 """
 
@@ -21,7 +21,7 @@ LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 FILE_BYTES_MAX: Final = 64 * 1024 * 1024
 FILE_COUNT: Final = 10
 TELL_SECONDS: Final = 60.0
-"""How often it is told how many lines were left out."""
+"""How often the number of lines left out is logged."""
 
 _LEFT_OUT: Final = "log lines left out count=%d peers=%s cause=%r"
 
@@ -35,7 +35,8 @@ def configure(
 ) -> None:
     """Send all log lines of the process to ``file``, or to standard error; replaces what was configured before.
 
-    A full file becomes ``file.1``, that one ``file.2`` and so on; ``file_count`` of them are kept beside ``file``.
+    A full file becomes ``file.1``, that one ``file.2`` and so on; ``file_count`` of them are kept in addition to
+    ``file``.
 
     Raises:
         ConfigError: an unknown level, or a file that cannot be written.
@@ -55,7 +56,7 @@ def configure(
 
 
 def tell_left_out() -> None:
-    """Write now how many lines were left out since that was told last."""
+    """Log now how many lines have been left out since this was last logged."""
     for handler in logging.getLogger().handlers:
         for rates in handler.filters:
             if isinstance(rates, RateFilter):
@@ -63,7 +64,7 @@ def tell_left_out() -> None:
 
 
 class RateFilter(logging.Filter):
-    """Lets lines pass at the rate of their cause and peer. Debug lines pass all: somebody asked for them."""
+    """Limits the rate of lines by cause and peer. Debug lines always pass: somebody asked for them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -103,11 +104,11 @@ class LineFormatter(logging.Formatter):
         return f"{seconds}.{int(record.msecs):03d}Z"
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        # Messages carry names that peers chose; one must neither forge a log line nor steer a terminal.
+        # Messages contain names chosen by peers, which must neither forge a log line nor control a terminal.
         return _escaped(super().formatMessage(record))
 
     def formatException(self, ei: logging._SysExcInfoType) -> str:
-        # Indented, so that no line of what an error says can be taken for an event.
+        # Indented, so that no line of an error's text can be mistaken for an event.
         return "\n".join("  " + _escaped(line) for line in super().formatException(ei).split("\n"))
 
 
@@ -120,7 +121,7 @@ def _escaped(text: str) -> str:
 
 
 def _file_handler(file: str, bytes_max: int, count: int) -> logging.Handler:
-    # Imported here: it brings sockets and queues along, which a log on standard error does not need.
+    # Imported here, because it imports sockets and queues, which a log on standard error does not need.
     from logging.handlers import RotatingFileHandler
 
     try:

@@ -1,16 +1,17 @@
-"""What the operating system offers, as protocols: a clock and a disk.
+"""What the machine offers, as protocols: a clock, a disk, and the timers of an event loop.
 
-``base.system`` implements them for real, ``cometmq.testing`` with fakes that jump in time and lose writes.
-Whatever decides anything takes these as arguments, so that a test can stand in for the machine.
+``base.clock``, ``base.small_files`` and ``base.disk`` implement them for real, asyncio has the real loop, and
+``cometmq.testing`` fakes that jump in time and lose writes.
+Code that makes decisions takes these as arguments, so that a test can replace the machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 TEMPORARY_SUFFIX = ".tmp"
-"""Ends the name of a file in the making: an allocated or replaced file gets its real name when it is whole."""
+"""Suffix of an unfinished file: an allocated or replaced file gets its real name once it is complete."""
 
 Buffer = bytes | bytearray | memoryview
 
@@ -25,6 +26,18 @@ class Clock(Protocol):
         ...
 
 
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class EventLoop(Protocol):
+    """The two calls of an event loop that parts use which neither await nor run in a task."""
+
+    def call_soon(self, callback: Callable[[], None]) -> object: ...
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Timer: ...
+
+
 class File(Protocol):
     """One open file. Writes come from one thread; ``sync`` may be called from another at the same time."""
 
@@ -36,19 +49,22 @@ class File(Protocol):
 
     @property
     def descriptor(self) -> int:
-        """Its number, which is the lowest that was free; see ``base.descriptors``. -1 when it has none."""
+        """The descriptor's number, the lowest that was free; see ``base.descriptors``. -1 if there is none."""
         ...
 
     def write_at(self, position: int, data: Buffer) -> None:
-        """Write all of ``data`` inside the file, visible to readers on return, durable only after ``sync``.
+        """Write all of ``data`` inside the file. Visible to readers on return, durable only after ``sync``.
 
         Raises:
             DiskFull: no space; bytes of ``data`` may or may not be in the file.
         """
         ...
 
-    def append_at(self, position: int, data: Buffer) -> None:
-        """As ``write_at``, where all from ``position`` to the end is zero and will be written next, piece by piece.
+    def append_at(self, position: int, data: Buffer, *, in_order: bool = False) -> None:
+        """Like ``write_at``, for a file that is all zeros from ``position`` on and is written sequentially from there.
+
+        Args:
+            in_order: a process that is killed meanwhile leaves the beginning of ``data``, and zeros behind it.
 
         Raises:
             DiskFull: as ``write_at``.
@@ -59,39 +75,43 @@ class File(Protocol):
         """A copy of ``length`` bytes, fewer only at the end of the file."""
         ...
 
+    def read_into(self, position: int, target: memoryview) -> int:
+        """Fill ``target``. How many bytes were read, fewer than it holds only at the end of the file."""
+        ...
+
     def view(self, position: int, length: int) -> memoryview:
-        """The bytes without a copy where the file is mapped; stays valid after ``close``."""
+        """The bytes, without a copy if the file is mapped; stays valid after ``close``."""
         ...
 
     def prefetch(self, position: int) -> None:
-        """Have the page around ``position`` in memory soon, without waiting for it: a write there is to come."""
+        """Start loading the page around ``position`` into memory, without waiting: a write there is about to come."""
         ...
 
     def zero_from(self, position: int) -> None:
-        """Make every byte from ``position`` to the end zero, writing only where there is something else.
+        """Make every byte from ``position`` to the end zero, writing only where it is not zero already.
 
         Raises:
-            DiskFull: no space; the rest is as it was.
+            DiskFull: no space; the rest is unchanged.
         """
         ...
 
     def is_whole(self) -> bool:
-        """Whether the file is as long as it was when it was made or opened: others can truncate it."""
+        """Whether the file is still as long as when it was created or opened: others can truncate it."""
         ...
 
     def lengthen(self, size_bytes: int) -> None:
-        """Give a sparse file that is too short so many bytes: what is new is zero. Raises DiskFull."""
+        """Extend a sparse file to ``size_bytes`` with zeros. Raises DiskFull."""
         ...
 
     def first_hole(self) -> int:
-        """Where a sparse file stops holding data: all from here to some later position is zero.
+        """Where a sparse file stops holding data: everything from here to some later position is zero.
 
-        A hint to search from, rounded up to the file system's block; the file's size where nothing is known.
+        A hint to search from, rounded up to the file system's block size; the file's size if nothing is known.
         """
         ...
 
     def sync(self) -> None:
-        """Return once everything written before the call is on the disk (fdatasync)."""
+        """Return once everything written before the call is on disk (fdatasync)."""
         ...
 
     def close(self) -> None: ...
@@ -101,8 +121,32 @@ class Lock(Protocol):
     def release(self) -> None: ...
 
 
-class Files(Protocol):
-    """The disk. Paths are plain strings; directories are created by ``make_directory``."""
+class SmallFiles(Protocol):
+    """Files that are read and written as a whole. Paths are plain strings."""
+
+    def read(self, path: str) -> bytes:
+        """All of a small file. Raises FileNotFoundError."""
+        ...
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Make ``data`` the whole content of ``path``, atomically and durably: old or new after a crash, no mix.
+
+        Raises:
+            DiskFull: no space; the old content stays.
+        """
+        ...
+
+    def make_directory(self, path: str) -> None:
+        """With its parents; no error when it exists."""
+        ...
+
+    def sync_directory(self, path: str) -> None:
+        """Return once files created in and removed from a directory are so after a power loss, too."""
+        ...
+
+
+class Files(SmallFiles, Protocol):
+    """The disk, as a store needs it."""
 
     def create(self, path: str, size_bytes: int, *, allocate: bool) -> File:
         """A new zero-filled file of a fixed size, which must not exist yet.
@@ -111,21 +155,21 @@ class Files(Protocol):
         and the file itself survives a power loss. Without, it is sparse, and read and written by position.
 
         Raises:
-            DiskFull: the space could not be had; no file is left behind.
+            DiskFull: the space could not be allocated; no file is left behind.
         """
         ...
 
     def open(self, path: str, *, mapped: bool, writable: bool = True) -> File:
-        """An existing file. What is both mapped and writable has the space of its holes allocated first.
+        """An existing file. If it is both mapped and writable, space for its holes is allocated first.
 
         Raises:
-            DiskFull: that space could not be had.
+            DiskFull: that space could not be allocated.
             FileNotFoundError: there is no such file.
         """
         ...
 
     def names(self, directory: str) -> Sequence[str]:
-        """Sorted names in a directory; empty when it does not exist."""
+        """Sorted names in a directory; empty if it does not exist."""
         ...
 
     def exists(self, path: str) -> bool: ...
@@ -134,38 +178,22 @@ class Files(Protocol):
 
     def modified_ms(self, path: str) -> int: ...
 
-    def read(self, path: str) -> bytes:
-        """All of a small file. Raises FileNotFoundError."""
-        ...
-
-    def replace(self, path: str, data: bytes) -> None:
-        """Make ``data`` the whole content of ``path``, atomically and durably: old or new after a crash, no mix."""
-        ...
-
     def remove(self, path: str) -> None:
-        """Remove a file; no error when it is already gone."""
-        ...
-
-    def make_directory(self, path: str) -> None:
-        """With its parents; no error when it exists."""
+        """Remove a file; no error if it does not exist."""
         ...
 
     def remove_tree(self, path: str) -> None:
-        """Remove a directory and all below it; no error when it is already gone."""
-        ...
-
-    def sync_directory(self, path: str) -> None:
-        """Return once files created in and removed from a directory are so after a power loss, too."""
+        """Remove a directory and everything below it; no error if it does not exist."""
         ...
 
     def sync_partition(self, path: str) -> None:
-        """As ``sync`` of every file and ``sync_directory`` of every directory on the partition that holds ``path``."""
+        """``sync`` every file and ``sync_directory`` every directory on the partition that holds ``path``."""
         ...
 
     def boot_id(self) -> str:
-        """Which run of the operating system this is, empty when unknown.
+        """Identifies the current boot of the operating system; empty if unknown.
 
-        As long as it stays the same, what a process wrote before it died is there, synced or not.
+        As long as it stays the same, what a process wrote before it died is still there, synced or not.
         """
         ...
 
@@ -174,11 +202,11 @@ class Files(Protocol):
         ...
 
     def memory_bytes(self) -> int:
-        """Physical memory of the machine: what the page cache can hold at most."""
+        """Physical memory of the machine: the maximum size of the page cache."""
         ...
 
     def used_ratio(self, path: str) -> float:
-        """Used part of the partition that holds ``path`` (0..1)."""
+        """Used fraction of the partition that holds ``path`` (0..1)."""
         ...
 
     def space(self, path: str) -> tuple[int, int]:
@@ -186,5 +214,5 @@ class Files(Protocol):
         ...
 
     def lock(self, path: str) -> Lock:
-        """Own ``path`` for this process. Raises StoreError when another process holds it."""
+        """Lock ``path`` for this process. Raises StoreError if another process holds it."""
         ...

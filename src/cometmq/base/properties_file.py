@@ -1,7 +1,7 @@
-"""Java's properties format, read and written: the one codec for configuration files and for settings on the wire.
+"""Reads and writes Java's properties format: the one codec for configuration files and for settings on the wire.
 
-A line ends at ``\\n``, ``\\r`` or ``\\r\\n`` and at nothing else. What is written is ASCII: any other character
-becomes a ``\\u`` escape, so a value cannot end its line for any reader, and Java, which reads Latin-1, reads it.
+A line ends at ``\\n``, ``\\r`` or ``\\r\\n`` and at nothing else. The output is ASCII: any other character becomes a
+``\\u`` escape, so no reader can take a value for the end of a line, and Java, which expects Latin-1, can read it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Final
 from cometmq.base.errors import ConfigError
 
 BODY_BYTES_MAX: Final = 64 * 1024
-"""Settings in one request: some hundred lines are a few kilobytes."""
+"""Maximum size of the settings in one request; a few hundred lines are a few kilobytes."""
 
 VALUE_CHARS_MAX: Final = 1024
-"""One value in a request. Accepted settings are kept, so their sum is bounded, too."""
+"""Maximum length of one value in a request. Accepted settings are kept, so this bounds their total as well."""
 
 _LINE_END: Final = re.compile(r"(\r\n|\r|\n)")
 _BLANKS: Final = " \t\f"
@@ -26,16 +26,17 @@ _NAMED: Final = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """What ``key=value``, ``key:value`` and ``key value`` lines say; ``#`` and ``!`` comment, ``\\`` continues a line.
+    """Parse ``key=value``, ``key:value`` and ``key value`` lines; ``#`` and ``!`` start comments, ``\\`` continues a
+    line.
 
     Raises:
-        ConfigError: a ``\\u`` that is no character.
+        ConfigError: an invalid ``\\u`` escape.
     """
     return dict(_key_and_value(line) for _, line in _entries(text) if line is not None)
 
 
 def parse_properties_body(body: bytes | bytearray | memoryview) -> dict[str, str]:
-    """The settings in the body of a request. Raises ConfigError, at once when the body is too large to be settings."""
+    """The settings in the body of a request. Raises ConfigError, without parsing if the body is too large."""
     if len(body) > BODY_BYTES_MAX:
         raise ConfigError(f"settings of {len(body)} bytes; at most {BODY_BYTES_MAX} are taken")
     try:
@@ -52,7 +53,7 @@ def parse_properties_body(body: bytes | bytearray | memoryview) -> dict[str, str
 
 
 def decode_file(data: bytes) -> str:
-    """The text of a file. Bytes that are not UTF-8, as in comments of another age, come back from ``encode_file``."""
+    """The text of a file. Bytes that are not UTF-8, as in old comments, are restored by ``encode_file``."""
     return data.decode("utf-8", "surrogateescape")
 
 
@@ -66,9 +67,10 @@ def render_properties(values: Mapping[str, str]) -> str:
 
 
 def edit_properties(text: str, changes: Mapping[str, str]) -> str:
-    """``text`` with each key of ``changes`` set: in its place where it stands already, at the end otherwise.
+    """``text`` with each key of ``changes`` set: in place if it is there already, otherwise at the end.
 
-    Comments, order and all other lines stay as they are. A key that stands twice keeps its first place only.
+    Comments, order and all other lines stay as they are. Of a key that occurs twice, only the first occurrence is
+    kept.
     """
     left = dict(changes)
     out: list[str] = []
@@ -84,7 +86,7 @@ def edit_properties(text: str, changes: Mapping[str, str]) -> str:
 
 
 def _entries(text: str) -> Iterator[tuple[str, str | None]]:
-    """Lines with their continuations: the characters as they stand, and what they say; None for comments and blanks.
+    """Lines with their continuations: the raw characters, and their content; None for comments and blank lines.
 
     The last entry has no line end, and may be empty.
     """
@@ -96,9 +98,7 @@ def _entries(text: str) -> Iterator[tuple[str, str | None]]:
         line = pieces[position].lstrip(_BLANKS)
         is_comment = not said and line[:1] in ("#", "!")
         if _is_continued(line) and not is_comment:
-            if (
-                len(line) > 1
-            ):  # a line of a backslash alone says nothing, not even that a comment cannot follow
+            if len(line) > 1:  # a line with only a backslash has no effect, so a comment may follow
                 said.append(line[:-1])
             continue
         yield "".join(raw), None if is_comment else "".join((*said, line)) or None
@@ -112,7 +112,7 @@ def _is_continued(line: str) -> bool:
 
 
 def _closing(entry: str) -> str:
-    """What must follow an entry so that the next line is one of its own; a blank line ends a continuation."""
+    """What must follow an entry so that the next line is separate; a blank line ends a continuation."""
     content = entry.rstrip("\r\n")
     line_end = "" if entry == "" or entry[-1] in "\r\n" else "\n"
     return line_end + "\n" if _is_continued(content) else line_end

@@ -1,7 +1,7 @@
-"""What becomes of each key of a configuration: used, accepted without effect, or refused.
+"""How each key of a configuration is treated: used, accepted without effect, or refused.
 
-Refused are keys nobody knows, and keys that ask for protection that is not there: a server that reads "check who is
-asking" and starts without doing so is worse than one that does not start.
+Unknown keys are refused, and so are keys that ask for protection that does not exist here: a server that is told to
+authenticate its clients and starts without doing so is worse than one that does not start.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class NotChangeable(ConfigError):
-    """A setting that does not change over the network."""
+    """A setting that cannot be changed over the network."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherKeys:
-    """Keys of RocketMQ that are no rows here.
+    """RocketMQ keys that have no row here.
 
     Attributes:
         without_effect: accepted.
-        unmet: what cannot be had, with the reason; accepted only when empty or false, which asks for nothing.
+        unmet: what is not available, with the reason; accepted only when empty or false, which asks for nothing.
         aliases: older spellings of rows.
     """
 
@@ -38,10 +38,10 @@ class OtherKeys:
 def sort_keys(
     known: Mapping[str, Row], others: OtherKeys, values: Mapping[str, str]
 ) -> tuple[dict[str, str], list[str]]:
-    """Split settings into those with a meaning, by their present key, and the names of those without.
+    """Split settings into those with a meaning, under their current key, and the names of those without.
 
     Raises:
-        ConfigError: an unknown key, one that asks for protection that is not there, or a control character.
+        ConfigError: an unknown key, one that asks for protection that does not exist, or a control character.
     """
     for key, reason in others.unmet.items():
         if values.get(key, "").strip().lower() not in ("", "false"):
@@ -67,7 +67,7 @@ def sort_keys(
 def split_changes(
     known: Mapping[str, Row], meant: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Changes that came over the network: those that apply now, and those for the next start. Raises NotChangeable."""
+    """Changes sent over the network: those that apply now, and those for the next start. Raises NotChangeable."""
     for key in meant:
         if not known[key].live and not known[key].next_start:
             raise NotChangeable(
@@ -78,12 +78,12 @@ def split_changes(
 
 
 def next_start_remark(keys: Sequence[str]) -> str | None:
-    """What a server answers that has stored ``keys`` for later; None when all it was sent applies now."""
+    """The remark in the reply of a server that has stored ``keys`` for the next start; None without any."""
     return f"stored; takes effect at the next start: {', '.join(keys)}" if keys else None
 
 
 def _check_text(key: str, text: str) -> None:
-    """Control characters and line separators have no place in a value; blanks around it are nobody's intention."""
+    """Refuse control characters and line separators. Blanks around a value are ignored: nobody intends them."""
     found = _CONTROL.search(text.strip(" \t"))
     if found is not None:
         raise ConfigError(f"{key} must not hold the control character U+{ord(found.group()):04X}")

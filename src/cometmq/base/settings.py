@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 _SHOWN_CHARS = 100
 
-# Python's own int() and float() take more: digits of other scripts, underscores, nan, thousands of digits.
+# Python's own int() and float() accept more: digits of other scripts, underscores, nan, thousands of digits.
 _DIGITS = r"[+-]?[0-9]{1,19}"
 _NUMBERS = {
     int: ("a whole number", re.compile(_DIGITS)),
@@ -29,10 +29,10 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What is known about one setting. ``path`` leads from the config object to the field.
+    """One setting. ``path`` leads from the config object to the field.
 
-    Over the network a ``live`` row changes at once and a ``next_start`` row in the file only; any other row does not
-    change: who a server is, where it listens, where its files lie, what guards it.
+    Over the network, a ``live`` row changes at once and a ``next_start`` row only in the file. All other rows cannot
+    be changed: the server's identity, where it listens, where its files are, what protects it.
     """
 
     key: str
@@ -72,7 +72,7 @@ def setting(
 
 
 def rows(config_class: type) -> Iterator[Row]:
-    """All rows of a config class, slices included, in order of declaration."""
+    """All rows of a config class, including its slices, in order of declaration."""
     hints = get_type_hints(config_class)
     for field in dataclasses.fields(config_class):
         kind = hints[field.name]
@@ -87,7 +87,7 @@ def rows(config_class: type) -> Iterator[Row]:
 
 
 def load(config_class: type[T], values: Mapping[str, str], *, base: T | None = None) -> T:
-    """A config object from texts by RocketMQ key; keys that are no rows must have been taken out before.
+    """A config object from strings by RocketMQ key; keys without a row must have been removed before.
 
     Args:
         base: start from this object instead of the defaults.
@@ -113,7 +113,7 @@ def value_of(config: object, row: Row) -> Any:
 
 
 def parse(row: Row, text: str) -> Any:
-    """The typed value of a text. Raises ConfigError with what was expected."""
+    """The typed value of a string. Raises ConfigError with what was expected."""
     text = text.strip()
     if row.kind is bool:
         if text.lower() not in ("true", "false"):
@@ -135,15 +135,15 @@ def parse(row: Row, text: str) -> Any:
 
 
 def render(value: object) -> str:
-    """The text of a value as RocketMQ writes it."""
+    """A value as RocketMQ writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else str(value)
 
 
 def unknown_key(key: str, known: Mapping[str, object]) -> str:
-    """The message for a key nobody knows, with the nearest known one."""
-    if len(key) > _SHOWN_CHARS:  # nothing is near, and the search is slow for long texts
+    """The message for an unknown key, with the closest known one."""
+    if len(key) > _SHOWN_CHARS:  # nothing is close, and the search is slow for long strings
         return f"unknown setting {shown(key)}"
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
     hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -151,7 +151,7 @@ def unknown_key(key: str, known: Mapping[str, object]) -> str:
 
 
 def shown(text: str) -> str:
-    """A text from outside, for a message: quoted, escaped, of bounded length."""
+    """Untrusted text for use in a message: quoted, escaped, of bounded length."""
     cut = len(text) - _SHOWN_CHARS
     return repr(text) if cut <= 0 else f"{text[:_SHOWN_CHARS]!r} and {cut} characters more"
 

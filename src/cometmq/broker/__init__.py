@@ -1,0 +1,1 @@
+"""The broker: a room for each feature, with its request processors; ``server`` puts them together."""

@@ -14,7 +14,12 @@ from cometmq.base import logs
 from cometmq.base.errors import CometError, ConfigError
 from cometmq.base.properties_file import decode_file, parse_properties, render_properties
 from cometmq.base.settings import render, value_of
-from cometmq.broker.config import BrokerConfig, broker_rows, config_text, load_broker_config
+from cometmq.broker.config.broker_config import (
+    BrokerConfig,
+    broker_rows,
+    config_text,
+    load_broker_config,
+)
 from cometmq.broker.server import Broker
 from cometmq.remoting import event_loop
 
@@ -51,16 +56,19 @@ IMPORTANT: Final = (
     metavar="ADDR",
     envvar="NAMESRV_ADDR",
     show_envvar=True,
-    help="Name servers, such as 127.0.0.1:9876;10.0.0.2:9876. Wins over the configuration.",
+    help="Name servers, such as 127.0.0.1:9876;10.0.0.2:9876. Overrides the configuration file.",
 )
 @click.option(
     "-c",
     "config_file",
     metavar="FILE",
-    help="broker.conf, Java properties with RocketMQ's keys. Changes made over the network are written to it.",
+    help="Configuration file (broker.conf): Java properties with RocketMQ's keys. Changes made over"
+    " the network are written to it.",
 )
 @click.option("-p", "print_all", is_flag=True, help="Print the whole configuration and exit.")
-@click.option("-m", "print_important", is_flag=True, help="Print what matters most of it and exit.")
+@click.option(
+    "-m", "print_important", is_flag=True, help="Print the most important settings and exit."
+)
 @click.option(
     "--log-level",
     default="INFO",

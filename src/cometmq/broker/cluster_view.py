@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from cometmq.base.errors import CometError
-from cometmq.broker.config_slices import IdentityConfig
+from cometmq.broker.config.live_config import LiveConfig
 from cometmq.model.flags import is_readable
 from cometmq.model.ids import MASTER_ID
 from cometmq.model.message_queue import MessageQueue
@@ -33,12 +33,12 @@ class ClusterView:
         *,
         client: RemotingClient,
         name_servers: Iterable[str],
-        identity: IdentityConfig,
+        live: LiveConfig,
         address: str,
     ) -> None:
         self._client = client
         self._name_servers = list(name_servers)
-        self._identity = identity
+        self._live = live
         self._address = address
         self._spreads: set[asyncio.Task[None]] = set()
 
@@ -61,7 +61,7 @@ class ClusterView:
         if reply is None or reply.code != ResponseCode.SUCCESS:
             return []
         info = ClusterInfo.decode(reply.body)
-        names = info.cluster_addr_table.get(self._identity.cluster_name, [])
+        names = info.cluster_addr_table.get(self._live.current.identity.cluster_name, [])
         found = [
             info.broker_addr_table[name].broker_addrs.get(MASTER_ID)
             for name in names
@@ -70,7 +70,9 @@ class ClusterView:
         return [address for address in found if address and address != self._address]
 
     def spread(self, config: TopicConfig) -> None:
-        """Create an auto-created topic on the other masters too, in the background and as well as it goes."""
+        """Create an auto-created topic on the other masters, too, if so set: in the background, as well as it goes."""
+        if not self._live.current.topics.auto_create_on_all_masters:
+            return
         if len(self._spreads) >= SPREADS_MAX:
             log.warning("topic not spread topic=%s reason=too many at once", config.topic_name)
             return

@@ -11,7 +11,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from cometmq.base.ports import Clock
-from cometmq.broker.config_slices import TopicsConfig
+from cometmq.broker.config.config_slices import TopicsConfig
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.refusal import Refused
 from cometmq.remoting.connection import Connection

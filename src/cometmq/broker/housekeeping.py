@@ -9,13 +9,13 @@ from typing import Final
 
 from cometmq.base.errors import DiskFull
 from cometmq.base.ports import Clock
-from cometmq.broker.flow_control import FlowControl
-from cometmq.broker.live_config import LiveConfig
-from cometmq.broker.processors.clients import ClientProcessor
-from cometmq.broker.queue_locks import QueueLocks
-from cometmq.broker.stats import SAMPLE_SECONDS, BrokerStats
+from cometmq.broker.broker_stats import SAMPLE_SECONDS, BrokerStats
+from cometmq.broker.clients.client_processor import ClientProcessor
+from cometmq.broker.clients.queue_locks import QueueLocks
+from cometmq.broker.config.live_config import LiveConfig
+from cometmq.broker.send.flow_control import FlowControl
 from cometmq.store.message_store import MessageStore
-from cometmq.store.meta.offsets import OffsetTable
+from cometmq.store.meta.consumer_offsets import OffsetTable
 
 log = logging.getLogger("cometmq.broker")
 

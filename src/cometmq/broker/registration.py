@@ -17,9 +17,9 @@ from typing import Final
 import msgspec
 
 from cometmq.base.errors import CometError, RemoteProtocolError
-from cometmq.broker.config import BrokerConfig
-from cometmq.broker.config_slices import IdentityConfig, RegistrationConfig
-from cometmq.broker.live_config import LiveConfig
+from cometmq.broker.config.broker_config import BrokerConfig
+from cometmq.broker.config.config_slices import IdentityConfig, RegistrationConfig
+from cometmq.broker.config.live_config import LiveConfig
 from cometmq.model.flags import READ_WRITE
 from cometmq.model.topic import DataVersion, TopicConfig
 from cometmq.protocol.bodies.kv import KVTable
@@ -49,7 +49,12 @@ ANNOUNCE_SECONDS_MAX: Final = 3.0
 
 
 class Registration:
-    """Args: address: what clients are told to connect to; ha_address: the same for slaves."""
+    """Registers between ``start`` and ``stop``, any number of times.
+
+    Args:
+        address: what clients are told to connect to.
+        ha_address: the same for slaves.
+    """
 
     def __init__(
         self,
@@ -83,18 +88,21 @@ class Registration:
 
     async def start(self) -> None:
         """Begin to register; returns when every name server has answered or after a second."""
+        if self._tasks:
+            return
         self._tasks = [asyncio.create_task(link.run()) for link in self._links]
         await self._settled(START_SECONDS_MAX)
 
     async def stop(self) -> None:
         """Take the broker out of every name server that can be reached."""
-        for task in self._tasks:
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*(link.unregister() for link in self._links))
 
     def changed(self, config: TopicConfig) -> None:
-        """A topic is new or different; the name servers are told soon."""
+        """A topic is new or different; the name servers are told soon, or with all others at the next start."""
         for link in self._links:
             link.changed([config.topic_name])
 
@@ -105,7 +113,7 @@ class Registration:
         await self._settled(ANNOUNCE_SECONDS_MAX)
 
     async def _settled(self, seconds: float) -> None:
-        if self._links:
+        if self._tasks:
             await asyncio.wait([link.attempted() for link in self._links], timeout=seconds)
 
     def _mark_ordered(self, names: Iterable[str]) -> None:
@@ -171,6 +179,7 @@ class _Link:
         self._pending: set[str] = set()
         self._told_over: Connection | None = None
         self._told_version: DataVersion | None = None
+        self._told_as: IdentityConfig | None = None
         self._is_known: bool | None = None
         self._wake = asyncio.Event()
         self._attempt: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -210,9 +219,11 @@ class _Link:
                 pass
 
     async def unregister(self) -> None:
-        if not self._is_known:
+        """Take back what was told, under the name it was told by, and forget it."""
+        identity, is_known = self._told_as, self._is_known
+        self._told_as = self._told_over = self._told_version = self._is_known = None
+        if identity is None or not is_known:
             return
-        identity = self._identity()
         header = UnregisterBrokerHeader(
             broker_name=identity.broker_name,
             broker_addr=self._address,
@@ -259,6 +270,7 @@ class _Link:
             raise error_for(reply, self.name_server)
         self._told_over = connection
         self._told_version = table.data_version
+        self._told_as = identity
         if reply.body:
             self._read_order(reply.body)
 

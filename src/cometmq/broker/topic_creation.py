@@ -1,6 +1,7 @@
 """Topics and groups that come into being by use: system topics at the start, sends to a new topic, retry topics.
 
-Creating marks the table and tells ``registration``; the tables write themselves to disk.
+A new topic is marked in its table, which ``table_saver`` writes to disk, and told to whoever listens: ``registration``
+passes it on to the name servers.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from cometmq.base.ports import Clock
-from cometmq.broker.config_slices import IdentityConfig, TopicsConfig
+from cometmq.broker.config.config_slices import IdentityConfig, TopicsConfig
 from cometmq.broker.creation_limits import CreationLimits
 from cometmq.model.flags import READ_WRITE, Perm, TopicFlag, is_inherited
 from cometmq.model.group import SubscriptionGroupConfig
@@ -81,12 +82,7 @@ def inherited_topic(
 
 
 class TopicCreation:
-    """Creates topics and groups in their tables.
-
-    Args:
-        on_created: told of every topic created here, after it is in the table.
-        on_auto_created: told of those that a client's send created.
-    """
+    """Creates topics and groups in their tables."""
 
     def __init__(
         self,
@@ -95,15 +91,15 @@ class TopicCreation:
         config: TopicsConfig,
         *,
         clock: Clock,
-        on_created: Callable[[TopicConfig], None],
-        on_auto_created: Callable[[TopicConfig], None],
     ) -> None:
         self._topics = topics
         self._groups = groups
         self._config = config
         self._limits = CreationLimits(config, clock)
-        self._on_created = on_created
-        self._on_auto_created = on_auto_created
+        self.created: list[Callable[[TopicConfig], None]] = []
+        """Told of every topic created here, after it is in the table."""
+        self.auto_created: list[Callable[[TopicConfig], None]] = []
+        """Told of those that a client's send created."""
 
     def apply(self, config: TopicsConfig) -> None:
         """Settings changed."""
@@ -200,7 +196,8 @@ class TopicCreation:
             return None
         self._limits.take_topic(topic, connection, len(self._topics))
         self._add(created)
-        self._on_auto_created(created)
+        for tell in self.auto_created:
+            tell(created)
         return created
 
     def retry_topic(
@@ -232,7 +229,14 @@ class TopicCreation:
 
     def _add(self, config: TopicConfig) -> TopicConfig:
         self._topics.put(config)
-        self._on_created(config)
+        log.info(
+            "topic created topic=%s queues=%d perm=%d",
+            config.topic_name,
+            config.queue_count,
+            config.perm,
+        )
+        for tell in self.created:
+            tell(config)
         return config
 
 

@@ -1,0 +1,1 @@
+"""The ``cometmq`` command and ``mqshutdown``."""

@@ -1,4 +1,4 @@
-"""What the shell commands that are clients have in common: options, exit codes, progress."""
+"""Common parts of the shell commands that are clients: options, exit codes, progress."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def name_server_option(command: Command) -> Command:
         show_default=True,
         show_envvar=True,
         metavar="HOST:PORT",
-        help="Name servers, several joined by ';'.",
+        help="Name servers, separated by ';'.",
     )(command)
 
 
@@ -44,7 +44,7 @@ def topic_option(command: Command) -> Command:
 @contextmanager
 def exit_codes(program: str, *, when_interrupted: int = INTERRUPTED) -> Iterator[None]:
     """Turn errors into one line on standard error and an exit code; SIGTERM ends the work like Ctrl-C."""
-    # The library tells of lost brokers and retries; here only what ends the command is of interest.
+    # The library logs lost brokers and retries; here only what ends the command is of interest.
     logger = logging.getLogger("cometmq")
     level_before = logger.level
     logger.setLevel(logging.ERROR)
@@ -63,7 +63,7 @@ def exit_codes(program: str, *, when_interrupted: int = INTERRUPTED) -> Iterator
 
 
 class Progress:
-    """Tells on standard error how many messages there were: while it takes long, and in the end."""
+    """Reports the number of messages on standard error: regularly if it takes long, and at the end."""
 
     def __init__(self, verb: str, *, is_quiet: bool) -> None:
         self.count = 0

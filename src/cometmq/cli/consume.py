@@ -1,4 +1,4 @@
-"""``cometmq consume``: a topic to standard output, one message a line."""
+"""``cometmq consume``: a topic to standard output, one message per line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ASSIGNED_SECONDS_MAX: Final = 30.0
 
 
 class NoQueues(CometError):
-    """The group's other consumers have all queues of the topic."""
+    """Other consumers of the group own all queues of the topic."""
 
 
 @click.command()
@@ -38,7 +38,7 @@ class NoQueues(CometError):
 @name_server_option
 @click.option(
     "--group",
-    help="Read as a consumer of this group: share its queues, go on where it was, commit what is written.",
+    help="Read as a consumer of this group: share its queues, continue at its position, commit what is written.",
 )
 @click.option(
     "--from",
@@ -47,19 +47,22 @@ class NoQueues(CometError):
     show_default=True,
     metavar="first|last|TIME",
     help="Where to start. TIME is like 2026-01-31T23:59:59 (local unless it names a zone) or milliseconds "
-    "since 1970. With --group it counts where the group has no position yet.",
+    "since 1970. With --group it only matters where the group has no position yet.",
 )
-@click.option("--count", type=click.IntRange(1), help="Stop after so many messages.")
+@click.option("--count", type=click.IntRange(1), help="Stop after this many messages.")
 @click.option(
     "-f", "--follow", is_flag=True, help="Wait for new messages, until Ctrl-C or --count."
 )
 @click.option("--tags", help="Only messages with one of these tags, such as 'paid || refunded'.")
-@click.option("--sql", help='Only messages that meet a condition, such as "amount > 100".')
+@click.option("--sql", help='Only messages that match a condition, such as "amount > 100".')
 @click.option(
-    "--json", "is_json", is_flag=True, help="Write JSON objects with all there is to know."
+    "--json",
+    "is_json",
+    is_flag=True,
+    help="Write JSON objects with everything known about each message.",
 )
 @click.option("--base64", "is_base64", is_flag=True, help="Write bodies as base64.")
-@click.option("-q", "--quiet", "is_quiet", is_flag=True, help="Tell nothing but errors.")
+@click.option("-q", "--quiet", "is_quiet", is_flag=True, help="Print nothing but errors.")
 def consume(
     *,
     topic: str,
@@ -74,19 +77,19 @@ def consume(
     is_base64: bool,
     is_quiet: bool,
 ) -> None:
-    """Write the messages of a topic to standard output, each as a line.
+    """Write the messages of a topic to standard output, one per line.
 
-    Without --group it reads all queues from --from on, and leaves no trace. Without --follow it ends when it has
-    written what was there when it started. Messages of one queue come in their order, those of different queues as
-    they come.
+    Without --group it reads all queues from --from on, and commits nothing. Without --follow it exits when it has
+    written what was there when it started. Messages of one queue are in order, those of different queues are
+    interleaved.
 
-    A body that holds line ends itself makes several lines; --json and --base64 keep it together. A JSON line has the
-    fields that `cometmq produce --json` reads, and topic, broker, queue, offset, message_id, stored_ms. A body that is
-    no UTF-8 is in body_base64. One that cannot be unpacked is written as it is stored; standard error says so, and in
-    a JSON line body_error.
+    A body with line breaks takes several lines; --json and --base64 keep it on one. A JSON line has the fields that
+    `cometmq produce --json` reads, plus topic, broker, queue, offset, message_id, stored_ms. A body that is not UTF-8
+    is in body_base64. A body that cannot be decompressed is written as it is stored; this is reported on standard
+    error, and in a JSON line as body_error.
 
     \b
-    Exit code: 0 done, also when the reader of the output went away or Ctrl-C ended --follow; 1 it could not be read;
+    Exit code: 0 done, also if the reader of the output went away or Ctrl-C ended --follow; 1 reading failed;
     2 a wrong option; 130 interrupted.
 
     \b
@@ -117,7 +120,7 @@ def consume(
                     consumer.subscribe(topic, wanted)
                 _write(consumer, progress, None if follow else ends, count, is_json, is_base64)
         except BrokenPipeError:
-            # Whoever read has enough. Python would try to write the rest once more at its end.
+            # The reader has gone away. Python would try to write the rest again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         finally:
             progress.end()
@@ -131,7 +134,7 @@ def _write(
     is_json: bool,
     is_base64: bool,
 ) -> None:
-    """Until the ends are reached, if there are any, or ``count`` messages are written."""
+    """Write until the ends are reached, if any are given, or ``count`` messages are written."""
     from cometmq.cli.message_lines import line_of
 
     output = sys.stdout.buffer
@@ -174,7 +177,7 @@ def _is_at(consumer: LitePullConsumer, ends: dict[MessageQueue, int]) -> bool:
 
 
 def _leave_the_rest(consumer: LitePullConsumer, last: ReceivedMessage) -> None:
-    """Only what was written is done: the rest of the poll stays for the next one who asks."""
+    """Only what was written is done: the rest of the poll is left for the next consumer."""
     from cometmq.client import MessageQueue
 
     queue = MessageQueue(last.broker_name, last.queue_id, last.topic)

@@ -1,4 +1,4 @@
-"""``cometmq demo``: the main job from end to end, told to a newcomer while it happens.
+"""``cometmq demo``: the main features from end to end, explained to a newcomer as they happen.
 
 A real server process, real sockets, a real crash; the numbers printed are measured in this run.
 """
@@ -17,10 +17,10 @@ import click
 from cometmq.base.errors import CometError
 from cometmq.cli.demo_pipeline import Order, run_pipeline
 from cometmq.cli.server_process import ServerProcess
-from cometmq.client.aio.producer import Producer, SendResult
-from cometmq.client.aio.pull_consumer import PullConsumer, PullStatus
-from cometmq.model.message import Message, ReceivedMessage
+from cometmq.client.aio.pull.pull_consumer import PullConsumer, PullStatus
+from cometmq.client.aio.send.producer import Producer, SendResult
 from cometmq.model.message_queue import MessageQueue
+from cometmq.model.messages.message import Message, ReceivedMessage
 
 TOPIC = "Orders"
 TAGS = ("created", "paid", "shipped")
@@ -31,11 +31,11 @@ BATCH = 32
 
 
 class DemoFailed(CometError):
-    """What the demo promises did not happen."""
+    """Something that the demo promises did not happen."""
 
 
 def run(count: int) -> None:
-    """Exit code 0 when everything shown is true, 1 with the reason otherwise."""
+    """Exit code 0 if everything shown is true, otherwise 1 with the reason."""
     directory = tempfile.mkdtemp(prefix="cometmq-demo-")
     try:
         asyncio.run(_demo(directory, count))
@@ -69,7 +69,7 @@ async def _demo(directory: str, count: int) -> None:
     finally:
         await servers.stop()
     click.echo("\nThat was a message queue. Run your own: cometmq up --data ./my-queue")
-    click.echo("Pipelines for it that come along: cometmq pipeline list")
+    click.echo("Included pipelines: cometmq pipeline list")
 
 
 async def _send(name_server: str, count: int) -> dict[str, SendResult]:
@@ -194,7 +194,7 @@ def _check(messages: list[ReceivedMessage], sent: dict[str, SendResult]) -> None
 
 
 def _facts(number: int) -> Order:
-    # All over the first four hours of a day.
+    # Spread over the first four hours of a day.
     at = DAY + timedelta(minutes=number * 37 % 240)
     return Order(CUSTOMERS[number % len(CUSTOMERS)], number * 7 % 1000, at)
 

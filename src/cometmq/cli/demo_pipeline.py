@@ -1,6 +1,6 @@
 """The part of the demo that runs on Spark: ``demo.yaml`` over the orders of the demo.
 
-The same code as ``cometmq pipeline run FILE --once``. What it writes is compared with what was sent.
+It runs the same code as ``cometmq pipeline run FILE --once``. The result is compared with what was sent.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Line = Callable[[str], None]
 
 
 class WrongTotals(CometError):
-    """The pipeline wrote something else than what follows from the messages."""
+    """The pipeline wrote something other than what follows from the messages."""
 
 
 class Order(NamedTuple):
@@ -46,7 +46,7 @@ class Total(NamedTuple):
 
 
 def totals_of(orders: Iterable[Order]) -> list[Total]:
-    """What the pipeline must come to, in order."""
+    """The expected result of the pipeline, in order."""
     amounts: dict[tuple[datetime, str], list[int]] = {}
     for order in orders:
         start = order.at.replace(minute=0, second=0, microsecond=0)
@@ -58,13 +58,13 @@ def totals_of(orders: Iterable[Order]) -> list[Total]:
 
 
 def run_pipeline(name_server: str, directory: str, paid: Iterable[Order], line: Line) -> None:
-    """Run it and show what it made, or say in a line what is missing for that.
+    """Run it and show the result, or say in one line what is missing.
 
     Args:
         paid: the orders that it will find.
 
     Raises:
-        WrongTotals: the result is not that of the orders.
+        WrongTotals: the result does not match the orders.
         CometError: the pipeline failed.
     """
     from cometmq.spark.java import JavaMissing, choose_java

@@ -1,4 +1,4 @@
-"""The ``cometmq`` command: everything that is not a RocketMQ command of its own name."""
+"""The ``cometmq`` command: everything that does not have a RocketMQ command name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cometmq.cli.produce import produce
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="cometmq")
 def main() -> None:
-    """CometMQ: RocketMQ, written anew in Python.
+    """CometMQ: RocketMQ, rewritten in Python.
 
     The servers have RocketMQ's names: mqnamesrv, mqbroker, mqshutdown.
     """
@@ -26,7 +26,7 @@ def main() -> None:
     default="./cometmq-data",
     show_default=True,
     type=click.Path(file_okay=False),
-    help="Directory for everything the servers keep.",
+    help="Directory for all data of the servers.",
 )
 @click.option("--namesrv-port", default=9876, show_default=True, help="Port of the name server.")
 @click.option("--broker-port", default=10911, show_default=True, help="Port of the broker.")
@@ -35,14 +35,14 @@ def main() -> None:
     "bind_address",
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen on, and to tell clients.",
+    help="Address to listen on, also given to clients.",
 )
 @click.option(
     "--set",
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A broker.conf setting; may be given several times.",
+    help="A broker.conf setting; may be repeated.",
 )
 @click.option(
     "--log-level", default="INFO", show_default=True, help="DEBUG, INFO, WARNING or ERROR."
@@ -56,7 +56,10 @@ def up(
     log_level: str,
 ) -> None:
     """Run a name server and a broker in this process until Ctrl-C."""
-    from cometmq.cli.up import run
+    try:
+        from cometmq.cli.up import run
+    except ImportError as error:
+        raise click.ClickException(str(error)) from None
 
     run(
         data_directory=data_directory,
@@ -69,9 +72,11 @@ def up(
 
 
 @main.command()
-@click.option("--messages", "count", default=1000, show_default=True, help="How many to send.")
+@click.option(
+    "--messages", "count", default=1000, show_default=True, help="Number of messages to send."
+)
 def demo(count: int) -> None:
-    """Start a cluster, send, consume, restart it, run a pipeline, show what happened; ends by itself."""
+    """Start a cluster, send, consume, crash and restart it, run a pipeline, and show what happened."""
     from cometmq.cli.demo import run
 
     run(count)

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 import msgspec
 
 from cometmq.base.errors import UsageError
-from cometmq.model.message import Message
-from cometmq.model.properties import RESERVED, SHARDING_KEY
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.message import Message
+from cometmq.model.messages.properties import RESERVED, SHARDING_KEY
+from cometmq.model.messages.received_message import ReceivedMessage
 
 
 class JsonLine(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """One message as a JSON object. What consume writes, produce reads; the last block is ignored there.
+    """One message as a JSON object. ``consume`` writes it and ``produce`` reads it, ignoring the last block.
 
-    ``body_error`` is not: such a body is not what the producer meant, and sending it would hide that.
+    ``body_error`` is not ignored: such a body is not what the producer intended, and sending it would hide that.
     """
 
     body: str | None = None
@@ -39,7 +39,7 @@ class JsonLine(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, k
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What options say about every message; a JSON line overrides it field by field."""
+    """What the options set for every message; a JSON line overrides it field by field."""
 
     topic: str
     tags: str | None = None
@@ -50,7 +50,7 @@ class Given:
 
 
 def message_of(line: bytes, given: Given, *, is_json: bool, is_base64: bool) -> Message:
-    """Raises UsageError for a line that is no message; its text says what was expected."""
+    """Raises UsageError for a line that is not a message; its text says what was expected."""
     if not is_json:
         return _message(given, _unpack(line) if is_base64 else line)
     try:
@@ -86,7 +86,7 @@ def message_of(line: bytes, given: Given, *, is_json: bool, is_base64: bool) -> 
 
 
 def line_of(message: ReceivedMessage, *, is_json: bool, is_base64: bool) -> bytes:
-    """The line without its end. A JSON line has a body that is no UTF-8 as ``body_base64``."""
+    """The line without its terminator. In a JSON line, a body that is not UTF-8 becomes ``body_base64``."""
     body = b64encode(message.body) if is_base64 else message.body
     if not is_json:
         return body

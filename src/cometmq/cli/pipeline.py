@@ -1,6 +1,6 @@
-"""``cometmq pipeline``: topics through Spark into tables and topics, as a small YAML file says.
+"""``cometmq pipeline``: topics through Spark into tables and topics, as described by a small YAML file.
 
-Spark is imported inside the commands: it takes a second to import, and is installed only where pipelines run.
+Spark is imported inside the commands: the import takes a second, and it is only installed where pipelines run.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 
 @click.group()
 def pipeline() -> None:
-    """Run data pipelines on Spark: topics, tables and what is between them.
+    """Run data pipelines on Spark, between topics and tables.
 
-    FILE is a YAML file (docs/howto/pipelines.md), or the name of a pipeline that comes along: see
-    `cometmq pipeline list`.
+    FILE is a YAML file (docs/howto/pipelines.md), or the name of an included pipeline: see `cometmq pipeline list`.
     """
 
 
@@ -37,9 +36,9 @@ def _file_options(command: Command) -> Command:
             "given",
             multiple=True,
             metavar="NAME=VALUE",
-            help="A parameter of the file; may be given several times.",
+            help="A parameter of the file; may be repeated.",
         ),
-        click.option("--master", help="Where Spark runs, instead of what the file says."),
+        click.option("--master", help="Where Spark runs; overrides the file."),
     ]
     for option in reversed(options):
         command = option(command)
@@ -48,7 +47,7 @@ def _file_options(command: Command) -> Command:
 
 @pipeline.command("list")
 def list_pipelines() -> None:
-    """List the pipelines that come along."""
+    """List the included pipelines."""
     with exit_codes("cometmq pipeline list"):
         _need_spark()
         from cometmq.spark.pipeline.shipped import description_of, shipped
@@ -60,7 +59,7 @@ def list_pipelines() -> None:
 @pipeline.command()
 @click.argument("file")
 def show(file: str) -> None:
-    """Print the file of a pipeline that comes along, to be changed and run."""
+    """Print the file of an included pipeline, to copy and change."""
     with exit_codes("cometmq pipeline show"):
         _need_spark()
         from cometmq.spark.pipeline.shipped import find
@@ -70,12 +69,14 @@ def show(file: str) -> None:
 
 @pipeline.command()
 @_file_options
-@click.option("--no-spark", is_flag=True, help="Check only what needs no Spark: seconds quicker.")
+@click.option(
+    "--no-spark", is_flag=True, help="Check only what does not need Spark; saves seconds."
+)
 def validate(*, file: str, given: tuple[str, ...], master: str | None, no_spark: bool) -> None:
-    """Check a file: keys, options, schemas, SQL and functions. Nothing is read or written.
+    """Check a file: keys, options, schemas, SQL and functions. No data is read or written.
 
     \b
-    Exit code: 0 it can be run; 2 it cannot, each mistake with its line.
+    Exit code: 0 it can be run; 2 it cannot, each mistake is printed with its line.
     """
     with exit_codes("cometmq pipeline validate"):
         definition = load_pipeline(file, given, master)
@@ -86,9 +87,9 @@ def validate(*, file: str, given: tuple[str, ...], master: str | None, no_spark:
 
 @pipeline.command()
 @_file_options
-@click.option("--plan", "has_plan", is_flag=True, help="Spark's own plan of each query too.")
+@click.option("--plan", "has_plan", is_flag=True, help="Also show Spark's plan of each query.")
 def explain(*, file: str, given: tuple[str, ...], master: str | None, has_plan: bool) -> None:
-    """Tell what a pipeline reads, does, writes and promises. Secrets are not shown."""
+    """Show what a pipeline reads, does, writes and guarantees. Secrets are not shown."""
     with exit_codes("cometmq pipeline explain"):
         definition = load_pipeline(file, given, master)
         from cometmq.spark.pipeline.explain import explain as explain_pipeline
@@ -101,19 +102,19 @@ def explain(*, file: str, given: tuple[str, ...], master: str | None, has_plan: 
 
 @pipeline.command()
 @_file_options
-@click.option("--once", "is_once", is_flag=True, help="Take what is there now, then end.")
+@click.option("--once", "is_once", is_flag=True, help="Process what is there now, then exit.")
 @click.option(
-    "-q", "--quiet", "is_quiet", is_flag=True, help="Tell nothing but errors and results."
+    "-q", "--quiet", "is_quiet", is_flag=True, help="Print nothing but errors and results."
 )
 def run(
     *, file: str, given: tuple[str, ...], master: str | None, is_once: bool, is_quiet: bool
 ) -> None:
-    """Run a pipeline until it is through, or until Ctrl-C.
+    """Run a pipeline until it is done, or until Ctrl-C.
 
-    The next run goes on where this one ended, whatever ended it: the checkpoint of the file remembers.
+    The next run continues where this one ended, whatever ended it: the file's checkpoint remembers the progress.
 
     \b
-    Exit code: 0 through, or stopped by Ctrl-C; 1 a query failed; 2 a mistake in the file.
+    Exit code: 0 done, or stopped by Ctrl-C; 1 a query failed; 2 a mistake in the file.
 
     \b
     Examples:
@@ -131,14 +132,14 @@ def run(
 
 
 def _need_spark() -> None:
-    """Raises UsageError that names the packages to install."""
+    """Raises a UsageError that names the packages to install."""
     from cometmq.spark.pipeline.session import check_installed
 
     check_installed()
 
 
 def load_pipeline(file: str, given: tuple[str, ...], master: str | None) -> Pipeline:
-    """A file, or one that comes along, with parameters as ``NAME=VALUE``.
+    """A pipeline file, or an included one, with parameters as ``NAME=VALUE``.
 
     Raises:
         UsageError: the packages that pipelines need are not installed, or something in the file or ``given`` is wrong.
@@ -159,7 +160,7 @@ def load_pipeline(file: str, given: tuple[str, ...], master: str | None) -> Pipe
 
 
 def _analyse(definition: Pipeline) -> dict[str, str]:
-    """Spark's plans by query. Raises what does not fit together."""
+    """Spark's plans by query. Raises an error for what does not fit together."""
     from cometmq.spark.pipeline.explain import plan_of
     from cometmq.spark.pipeline.run import analysed
     from cometmq.spark.pipeline.session import spark_session

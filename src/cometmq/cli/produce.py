@@ -1,4 +1,4 @@
-"""``cometmq produce``: standard input into a topic, one message a line."""
+"""``cometmq produce``: standard input to a topic, one message per line."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from cometmq.cli.client_command import (
 if TYPE_CHECKING:
     from cometmq.cli.message_lines import Given
     from cometmq.client.sync import Producer
-    from cometmq.model.message import Message
+    from cometmq.model.messages.message import Message
 
 READ_BYTES: Final = 256 * 1024
 LINE_BYTES_MAX: Final = 32 * 1024 * 1024
 
 Line = tuple[int, bytes]
-"""Its number, and what it holds."""
+"""Line number and content."""
 
 
 class NotSent(CometError):
@@ -48,12 +48,12 @@ class NotSent(CometError):
     metavar="NAME=VALUE",
     help="Property of every message; may be repeated.",
 )
-@click.option("--sharding-key", help="Messages with the same one go to the same queue, in order.")
+@click.option("--sharding-key", help="Messages with the same key go to the same queue, in order.")
 @click.option(
     "--delay-level",
     default=0,
     type=click.IntRange(0),
-    help="Deliver later by a level of the broker's list: 1 is 1 s, 3 is 10 s, 18 is 2 h.",
+    help="Deliver after the delay of this level in the broker's list: 1 is 1 s, 3 is 10 s, 18 is 2 h.",
 )
 @click.option("--json", "is_json", is_flag=True, help="Lines are JSON objects; see above.")
 @click.option("--base64", "is_base64", is_flag=True, help="Bodies are base64, for binary data.")
@@ -63,11 +63,11 @@ class NotSent(CometError):
     default=1,
     show_default=True,
     type=click.IntRange(1, 1000),
-    help="Send up to so many lines in one request, as many as there are at once: several times faster.",
+    help="Send up to this many lines in one request, as many as are available at once: several times faster.",
 )
-@click.option("--count", type=click.IntRange(1), help="Stop after so many messages.")
+@click.option("--count", type=click.IntRange(1), help="Stop after this many messages.")
 @click.option("--ids", "has_ids", is_flag=True, help="Write the id of each message to stdout.")
-@click.option("-q", "--quiet", "is_quiet", is_flag=True, help="Tell nothing but errors.")
+@click.option("-q", "--quiet", "is_quiet", is_flag=True, help="Print nothing but errors.")
 def produce(
     *,
     topic: str,
@@ -85,23 +85,23 @@ def produce(
     has_ids: bool,
     is_quiet: bool,
 ) -> None:
-    """Send each line of standard input as a message. Empty lines are passed over.
+    """Send each line of standard input as a message. Empty lines are skipped.
 
-    A message counts as sent when its broker has stored it. The first that cannot be sent ends the command: the lines
-    before it are stored, it and those after it are not.
+    A message counts as sent when its broker has stored it. The first message that cannot be sent ends the command: the
+    lines before it are stored, that line and those after it are not.
 
     \b
     With --json a line is an object with the fields
-      body, or body_base64   the body; one of them is needed
-      tags                   text
-      keys                   list of texts
-      properties             object of texts
+      body, or body_base64   the body; one of them is required
+      tags                   string
+      keys                   list of strings
+      properties             object of strings
       delay_level            number
-      sharding_key           text
-    Options give what a line does not. Lines of `cometmq consume --json` can be sent as they are.
+      sharding_key           string
+    Options apply to what a line does not set. Lines from `cometmq consume --json` can be sent unchanged.
 
     \b
-    Exit code: 0 all is sent; 1 a message could not be sent; 2 a wrong option or line; 130 interrupted.
+    Exit code: 0 everything was sent; 1 a message could not be sent; 2 a wrong option or line; 130 interrupted.
 
     \b
     Examples:
@@ -144,7 +144,7 @@ def _send(
     has_ids: bool,
     progress: Progress,
 ) -> None:
-    """Raises UsageError or NotSent with the number of the line. What comes before a bad line is sent."""
+    """Raises UsageError or NotSent with the number of the line. The lines before a bad line are sent."""
     from cometmq.cli.message_lines import message_of
 
     messages: list[Message] = []
@@ -166,7 +166,7 @@ def _send_messages(
 ) -> None:
     from cometmq.client.sync import PartlySent
 
-    # A sharding key names the queue of its own message, not that of its neighbours.
+    # A sharding key applies to its own message, not to its neighbours.
     is_one_by_one = len(messages) == 1 or any(message.sharding_key for message in messages)
     at = 0
     try:
@@ -176,7 +176,7 @@ def _send_messages(
                 at += 1
         else:
             for result in producer.send_all(messages):
-                # Those of a batch are joined.
+                # The ids of a batch are joined by commas.
                 _tell(result.message_id.replace(",", "\n"), has_ids)
             at = len(messages)
     except PartlySent as error:
@@ -198,7 +198,7 @@ def _tell(ids: str, has_ids: bool) -> None:
 
 
 def chunks(source: BufferedReader, size: int, count: int | None) -> Iterator[list[Line]]:
-    """Lines as they come: up to ``size`` of those that are there, never waiting to have more together."""
+    """Lines as they arrive: up to ``size`` of those available, without waiting for more."""
     left = count
     for ready in _ready_lines(source):
         lines = iter(ready)
@@ -211,13 +211,13 @@ def chunks(source: BufferedReader, size: int, count: int | None) -> Iterator[lis
 
 
 def _ready_lines(source: BufferedReader) -> Iterator[list[Line]]:
-    """After each read, the lines that it completed, without the empty ones."""
+    """After each read, the lines that it completed, without empty ones."""
     rest = b""
     number = 0
     while True:
         part = source.read1(READ_BYTES)
         lines = (rest + part).split(b"\n")
-        # The last one goes on in the next read, unless there is none.
+        # The last line continues in the next read, unless this is the end.
         rest = lines.pop() if part else b""
         if len(rest) > LINE_BYTES_MAX:
             raise UsageError(

@@ -1,4 +1,4 @@
-"""``cometmq up`` as a process of its own on free ports: for the demo, and for tests that kill it."""
+"""``cometmq up`` as a separate process on free ports: for the demo, and for tests that kill it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ServerFailed(CometError):
 
 
 class ServerProcess:
-    """Starts, kills and starts again on the same directory and the same ports."""
+    """Starts, kills and restarts the servers on the same directory and the same ports."""
 
     def __init__(self, directory: str, *, settings: Mapping[str, str] | None = None) -> None:
         self._directory = directory
@@ -42,7 +42,7 @@ class ServerProcess:
         return self._process.pid
 
     async def start(self) -> float:
-        """Seconds from the start of the process to a broker that serves. Raises ServerFailed."""
+        """Returns the seconds from the start of the process until the broker serves. Raises ServerFailed."""
         started = time.perf_counter()
         self._process = await asyncio.create_subprocess_exec(
             *self._command, stdout=asyncio.subprocess.PIPE
@@ -64,7 +64,7 @@ class ServerProcess:
         await self._process.wait()
 
     async def stop(self) -> None:
-        """SIGTERM, and wait for the end; nothing happens when it does not run. Raises ServerFailed."""
+        """Send SIGTERM and wait for the exit; does nothing if it is not running. Raises ServerFailed."""
         if self._process is None or self._process.returncode is not None:
             return
         self._process.send_signal(signal.SIGTERM)
@@ -77,7 +77,7 @@ class ServerProcess:
 
 
 def _free_ports(count: int) -> list[int]:
-    # All are held until all are known, or the system might give the same one twice.
+    # All are held until all are known; otherwise the system might return the same one twice.
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:

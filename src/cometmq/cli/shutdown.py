@@ -1,7 +1,7 @@
-"""``mqshutdown namesrv|broker``: finds the servers of this user, asks them to stop and waits until they have.
+"""``mqshutdown namesrv|broker``: finds the servers of this user, asks them to stop, and waits until they have.
 
 Servers are found by their command line in ``/proc``, so it does not matter who started them or from where. A process
-is held by a descriptor (pidfd) from the moment it is found: a number that is reused meanwhile is never signalled.
+is referenced by a descriptor (pidfd) from the moment it is found, so a reused process id is never signalled.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Server(NamedTuple):
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("kind", type=click.Choice(list(_COMMANDS)))
 @click.option(
-    "--timeout", default=60.0, show_default=True, help="Seconds to wait for each to have stopped."
+    "--timeout", default=60.0, show_default=True, help="Seconds to wait until they have stopped."
 )
 def main(kind: str, timeout: float) -> None:
     """Stop the name servers or the brokers of this user on this machine."""
@@ -40,7 +40,7 @@ def main(kind: str, timeout: float) -> None:
         try:
             signal.pidfd_send_signal(server.pidfd, signal.SIGTERM)
         except ProcessLookupError:
-            pass  # It ended by itself meanwhile, which the wait below will see.
+            pass  # It has exited meanwhile, which the wait below will notice.
         click.echo(f"asked {_NOUNS[kind]} {server.pid} to stop: {server.command}")
     deadline = time.monotonic() + timeout
     stuck = [server for server in servers if not _has_ended(server, deadline)]
@@ -56,7 +56,7 @@ def main(kind: str, timeout: float) -> None:
 
 
 def find(kind: str, proc: Path = Path("/proc")) -> Iterator[Server]:
-    """The running servers of a kind that belong to this user; the caller owns their descriptors."""
+    """This user's running servers of a kind; the caller owns their descriptors."""
     for entry in proc.iterdir():
         if not entry.name.isdecimal() or int(entry.name) == os.getpid():
             continue
@@ -65,7 +65,7 @@ def find(kind: str, proc: Path = Path("/proc")) -> Iterator[Server]:
         except OSError:
             continue
         try:
-            # Read after the descriptor is held: what is read now belongs to what will be signalled.
+            # Read after the descriptor is open, so that it belongs to the process that will be signalled.
             words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
             is_own = entry.stat().st_uid == os.getuid()
         except OSError:
@@ -77,9 +77,9 @@ def find(kind: str, proc: Path = Path("/proc")) -> Iterator[Server]:
 
 
 def is_server(words: Sequence[str], kind: str) -> bool:
-    """Whether a command line is that of such a server, run as a command or by a Python interpreter.
+    """Whether a command line is that of such a server, run as a command or with a Python interpreter.
 
-    ``grep mqnamesrv`` or an editor with the file open is none.
+    ``grep mqnamesrv`` or an editor with the file open is not one.
     """
     if not words:
         return False
@@ -91,7 +91,7 @@ def is_server(words: Sequence[str], kind: str) -> bool:
     while rest and rest[0].startswith("-") and rest[0] != "-m":
         if rest[0] == "-c":
             return False
-        # These two take their value as the next word.
+        # The value of these two is the next word.
         del rest[: 2 if rest[0] in ("-X", "-W") else 1]
     if rest[:1] == ["-m"]:
         return rest[1:2] in ([f"cometmq.{kind}"], [f"cometmq.{kind}.__main__"])
@@ -100,7 +100,7 @@ def is_server(words: Sequence[str], kind: str) -> bool:
 
 
 def _has_ended(server: Server, deadline: float) -> bool:
-    """Wait for the end; a pidfd becomes readable with it, whether or not a parent has taken notice."""
+    """Wait for the exit; a pidfd then becomes readable, whether or not a parent has reaped the process."""
     poll = select.poll()
     poll.register(server.pidfd, select.POLLIN)
     has_ended = bool(poll.poll(max(deadline - time.monotonic(), 0) * 1000))

@@ -22,7 +22,7 @@ def run(
     settings: Sequence[str],
     log_level: str,
 ) -> None:
-    """Block until SIGINT or SIGTERM; exit code 1 with one line when it cannot start."""
+    """Block until SIGINT or SIGTERM; exit code 1 with one line if it cannot start."""
     logs.configure(level=log_level)
     try:
         servers = Standalone(

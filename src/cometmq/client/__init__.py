@@ -1,4 +1,4 @@
-"""The client library: values and settings here, what works in ``cometmq.client.aio`` and ``cometmq.client.sync``."""
+"""The client library: values and settings here, the clients in ``cometmq.client.aio`` and ``cometmq.client.sync``."""
 
 from cometmq.base.errors import (
     CometError,
@@ -7,10 +7,10 @@ from cometmq.base.errors import (
     TooManyInFlight,
     UsageError,
 )
-from cometmq.client.config import ClientConfig, Credentials
+from cometmq.client.client_config import ClientConfig, Credentials
 from cometmq.client.consumer_config import PushConsumerConfig
-from cometmq.client.core.outcome import Outcome
-from cometmq.client.core.send_result import SendResult, SendStatus
+from cometmq.client.core.consume.outcome import Outcome
+from cometmq.client.core.send.send_result import SendResult, SendStatus
 from cometmq.client.errors import (
     AddressServiceFailed,
     BrokerNotKnown,
@@ -29,9 +29,9 @@ from cometmq.client.lite_pull_config import LitePullConfig
 from cometmq.client.producer_config import ProducerConfig
 from cometmq.client.pull_config import PullConsumerConfig
 from cometmq.client.trace_config import TraceConfig
-from cometmq.model.message import Message
 from cometmq.model.message_queue import MessageQueue
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.message import Message
+from cometmq.model.messages.received_message import ReceivedMessage
 from cometmq.model.subscription import FilterFunction, Sql
 from cometmq.protocol.reply_errors import BrokerReplyError
 from cometmq.remoting.tls import TlsConfig

@@ -11,10 +11,10 @@ _HALF_AN_HOUR_MS: Final = 30 * 60 * 1000
 
 
 def start_ms(text: str, now_ms: int) -> int:
-    """Milliseconds of a local time as yyyyMMddHHmmss; of half an hour before now when there is no text.
+    """Milliseconds of a local time as yyyyMMddHHmmss; half an hour before now if the text is empty.
 
     Raises:
-        ConfigError: the text is no such time.
+        ConfigError: the text is not such a time.
     """
     if not text:
         return now_ms - _HALF_AN_HOUR_MS

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from cometmq.base.errors import ConfigError
 from cometmq.base.settings import setting
-from cometmq.client.config import ClientConfig, check_bounds
+from cometmq.client.client_config import ClientConfig, check_bounds
 from cometmq.client.consume_timestamp import start_ms
-from cometmq.client.core.flow_limits import NO_LIMIT, FlowLimits
-from cometmq.client.core.rebalance import find_strategy
+from cometmq.client.core.consume.flow_limits import NO_LIMIT, FlowLimits
+from cometmq.client.core.consume.rebalance import find_strategy
 from cometmq.client.trace_config import TraceConfig
 from cometmq.model.allocation import Strategy
 from cometmq.model.consumption import ConsumeFromWhere, MessageModel
@@ -22,7 +22,8 @@ CONCURRENT_RETRIES_MAX = 16
 class PushConsumerConfig:
     message_model: str = setting(
         "messageModel",
-        "CLUSTERING: each message goes to one consumer of the group; BROADCASTING: to every one.",
+        "CLUSTERING: each message goes to one consumer of the group; BROADCASTING: to every "
+        "consumer.",
         default=MessageModel.CLUSTERING.value,
         choices=tuple(model.value for model in MessageModel),
     )
@@ -39,21 +40,21 @@ class PushConsumerConfig:
     )
     consume_thread_min: int = setting(
         "consumeThreadMin",
-        "Kept for RocketMQ's configurations; the other one counts.",
+        "Accepted for compatibility with RocketMQ's configurations; only consumeThreadMax counts.",
         default=20,
         low=1,
         high=1000,
     )
     consume_thread_max: int = setting(
         "consumeThreadMax",
-        "Threads, or tasks of an async listener, that consume at the same time.",
+        "Number of threads, or tasks of an async listener, that consume at the same time.",
         default=20,
         low=1,
         high=1000,
     )
     consume_span_max: int = setting(
         "consumeConcurrentlyMaxSpan",
-        "Pulling pauses while unfinished offsets lie further apart than this.",
+        "Pulling pauses while the unfinished offsets of a queue are further apart than this.",
         default=2000,
         low=1,
         high=65535,
@@ -67,7 +68,7 @@ class PushConsumerConfig:
     )
     pull_threshold_for_topic: int = setting(
         "pullThresholdForTopic",
-        "The same for all queues of a topic that this client holds; -1: no such limit.",
+        "The same for all queues of a topic that this client owns; -1: no limit.",
         default=NO_LIMIT,
         low=-1,
         high=6553500,
@@ -81,7 +82,7 @@ class PushConsumerConfig:
     )
     pull_threshold_size_for_topic: int = setting(
         "pullThresholdSizeForTopic",
-        "The same for all queues of a topic that this client holds; -1: no such limit.",
+        "The same for all queues of a topic that this client owns; -1: no limit.",
         default=NO_LIMIT,
         low=-1,
         high=102400,
@@ -90,11 +91,11 @@ class PushConsumerConfig:
         "pullInterval", "Pause between two pulls of a queue.", default=0, low=0, high=65535
     )
     pull_batch_size: int = setting(
-        "pullBatchSize", "Messages asked for in one pull.", default=32, low=1, high=1024
+        "pullBatchSize", "Number of messages to ask for in one pull.", default=32, low=1, high=1024
     )
     consume_batch_max: int = setting(
         "consumeMessageBatchMaxSize",
-        "Messages that a batch listener is given at most.",
+        "Maximum number of messages passed to a batch listener at once.",
         default=1,
         low=1,
         high=1024,
@@ -104,7 +105,8 @@ class PushConsumerConfig:
     )
     max_reconsume_times: int = setting(
         "maxReconsumeTimes",
-        "Retries before a message goes to the dead letter queue. -1: 16, and without end for an orderly listener.",
+        "Retries before a message goes to the dead letter queue. -1: 16, or unlimited for an "
+        "orderly listener.",
         default=-1,
         low=-1,
     )
@@ -117,7 +119,7 @@ class PushConsumerConfig:
     )
     consume_timeout_minutes: int = setting(
         "consumeTimeout",
-        "A message that a listener keeps longer than this is sent back for another try.",
+        "A message that a listener holds for longer than this is sent back for another attempt.",
         default=15,
         low=1,
     )
@@ -126,19 +128,20 @@ class PushConsumerConfig:
     )
     await_termination_ms: int = setting(
         "awaitTerminationMillisWhenShutdown",
-        "How long a close waits for listeners to end. RocketMQ does not wait unless told to.",
+        "How long close() waits for listeners to finish. RocketMQ does not wait by default.",
         default=30_000,
         low=0,
     )
     handover_ms: int = setting(
         "handoverMillis",
-        "How long a queue's old and new owner wait for messages in work before the new one goes on. RocketMQ: 0.",
+        "How long the old and the new owner of a queue wait for messages in progress before the new"
+        " one continues. RocketMQ: 0.",
         default=10_000,
         low=0,
     )
     rebalance_interval_ms: int = setting(
         "rocketmq.client.rebalance.waitInterval",
-        "How often the queues are shared out anew without a reason.",
+        "How often the queues are rebalanced even if nothing has changed.",
         default=20_000,
         low=1,
     )
@@ -160,8 +163,8 @@ class PushConsumerConfig:
         default="",
     )
     allocation: str | Strategy = "AVG"
-    """How the group shares queues out: AVG, AVG_BY_CIRCLE, CONSISTENT_HASH, or a function; see ``model.allocation``.
-    All consumers of a group must use the same."""
+    """How the group distributes queues: AVG, AVG_BY_CIRCLE, CONSISTENT_HASH, or a function; see ``model.allocation``.
+    All consumers of a group must use the same one."""
     trace: TraceConfig = field(default_factory=TraceConfig)
     client: ClientConfig = field(default_factory=ClientConfig)
 
@@ -182,7 +185,7 @@ class PushConsumerConfig:
         return self.message_model == MessageModel.BROADCASTING
 
     def limits(self, *, orderly: bool) -> FlowLimits:
-        """The limits of one queue, those of its topic aside."""
+        """The limits of one queue, without those of its topic."""
         return FlowLimits(
             count_max=self.pull_threshold_for_queue,
             size_mib_max=self.pull_threshold_size_for_queue,
@@ -190,5 +193,5 @@ class PushConsumerConfig:
         )
 
     def timestamp_ms(self, now_ms: int) -> int:
-        """The time that CONSUME_FROM_TIMESTAMP starts at. Raises ConfigError when it cannot be read."""
+        """The time at which CONSUME_FROM_TIMESTAMP starts. Raises ConfigError if it cannot be parsed."""
         return start_ms(self.consume_timestamp, now_ms)

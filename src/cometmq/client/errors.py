@@ -1,16 +1,16 @@
-"""What a client tells its user beyond network failures and broker replies.
+"""Errors of the client other than network failures and broker replies.
 
-    ClientError                code and advice are class facts
+    ClientError                code and advice are class attributes
       NoNameServer               10004  no name server is known, or none answered
-        AddressServiceFailed       10004  the HTTP service that knows them gave no usable answer
+        AddressServiceFailed       10004  the HTTP address service gave no usable answer
       NoRoute                    10005  no name server knows the topic, or no queue of it can be used
         BrokerNotKnown             10003  no route names the broker
-      RequestTimedOut            10006  a request was sent, its reply did not come
-      ReplyImpossible            10007  a message that is no request cannot be replied to
+      RequestTimedOut            10006  a request was sent, but no reply arrived in time
+      ReplyImpossible            10007  a message that is not a request cannot be replied to
       MessageNotFound            208    no broker has a message with the id
-    UnreadableBody             the body of a message cannot be unpacked
+    UnreadableBody             the body of a message cannot be decompressed
     GroupInUse (UsageError)    the group is registered with the same client id
-    ClientClosed (UsageError)  used before its start or after its end
+    ClientClosed (UsageError)  used before it was started or after it was closed
 
 The codes are those of RocketMQ's client; ``client_code`` knows them for network errors (10001, 10002) too.
 """
@@ -41,7 +41,7 @@ class NoNameServer(ClientError):
 
 
 class AddressServiceFailed(NoNameServer):
-    """The HTTP service that knows the name servers gave no usable answer."""
+    """The HTTP address service, which knows the name servers, gave no usable answer."""
 
     advice = "check rocketmq.namesrv.domain, or give name_servers"
 
@@ -63,14 +63,14 @@ class BrokerNotKnown(NoRoute):
 
 
 class RequestTimedOut(ClientError):
-    """The request was sent, but its reply did not come in time."""
+    """The request was sent, but no reply arrived in time."""
 
     code = 10006
     advice = "see whether a consumer answers such requests, or give it more time"
 
 
 class ReplyImpossible(ClientError, UsageError):
-    """The message is no request: it does not say whom to answer, and where."""
+    """The message is not a request: it does not say where to send a reply."""
 
     code = 10007
     advice = "reply only to what Producer.request sent"
@@ -84,7 +84,7 @@ class MessageNotFound(ClientError):
 
 
 class UnreadableBody(CometError):
-    """The body of a message cannot be unpacked, so that its listener was not called."""
+    """The body of a message cannot be decompressed, so the listener was not called."""
 
 
 class GroupInUse(UsageError):
@@ -100,7 +100,7 @@ ACCESS_BROKER_TIMEOUT_CODE = 10002
 
 
 def client_code(error: CometError) -> int | None:
-    """The code that RocketMQ's client gives this failure, or None when it has none."""
+    """The code of RocketMQ's client for this failure, or None if it has none."""
     if isinstance(error, ClientError):
         return error.code
     if isinstance(error, CallTimedOut):

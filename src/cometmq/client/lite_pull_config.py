@@ -1,6 +1,6 @@
 """Settings of a lite pull consumer, under RocketMQ's keys and with its defaults.
 
-RocketMQ's ``pullThreadNums`` has no counterpart: every queue has its own task, which costs no thread.
+RocketMQ's ``pullThreadNums`` has no counterpart: every queue has its own task, which needs no thread.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from cometmq.base.errors import ConfigError
 from cometmq.base.settings import setting
-from cometmq.client.config import ClientConfig, check_bounds
+from cometmq.client.client_config import ClientConfig, check_bounds
 from cometmq.client.consume_timestamp import start_ms
-from cometmq.client.core.assigned_queues import CacheLimits
-from cometmq.client.core.rebalance import find_strategy
+from cometmq.client.core.consume.assigned_queues import CacheLimits
+from cometmq.client.core.consume.rebalance import find_strategy
 from cometmq.model.allocation import Strategy
 from cometmq.model.consumption import ConsumeFromWhere, MessageModel
 
@@ -23,7 +23,8 @@ MIB = 1024 * 1024
 class LitePullConfig:
     message_model: str = setting(
         "messageModel",
-        "CLUSTERING: each message goes to one consumer of the group; BROADCASTING: to every one.",
+        "CLUSTERING: each message goes to one consumer of the group; BROADCASTING: to every "
+        "consumer.",
         default=MessageModel.CLUSTERING.value,
         choices=tuple(model.value for model in MessageModel),
     )
@@ -40,7 +41,7 @@ class LitePullConfig:
     )
     pull_batch_size: int = setting(
         "pullBatchSize",
-        "Messages asked for in one pull, and handed out by one poll at most.",
+        "Number of messages to ask for in one pull, and the maximum that one poll returns.",
         default=10,
         low=1,
         high=1024,
@@ -53,37 +54,37 @@ class LitePullConfig:
     )
     pull_threshold_for_queue: int = setting(
         "pullThresholdForQueue",
-        "Pulling pauses while more messages of one queue wait to be polled.",
+        "Pulling pauses while more messages than this of one queue wait to be polled.",
         default=1000,
         low=1,
         high=65535,
     )
     pull_threshold_size_for_queue: int = setting(
         "pullThresholdSizeForQueue",
-        "Pulling pauses while more MiB of one queue wait to be polled.",
+        "Pulling pauses while more MiB than this of one queue wait to be polled.",
         default=100,
         low=1,
         high=1024,
     )
     consume_span_max: int = setting(
         "consumeMaxSpan",
-        "Pulling pauses while the waiting offsets of a queue lie further apart than this.",
+        "Pulling pauses while the waiting offsets of a queue are further apart than this.",
         default=2000,
         low=1,
         high=65535,
     )
     poll_timeout_ms: int = setting(
-        "pollTimeoutMillis", "How long a poll waits when not told otherwise.", default=5000, low=0
+        "pollTimeoutMillis", "How long a poll waits by default.", default=5000, low=0
     )
     auto_commit: bool = setting(
-        "autoCommit", "Commit by itself what the last poll is through with.", default=True
+        "autoCommit", "Commit automatically what the previous poll returned.", default=True
     )
     auto_commit_interval_ms: int = setting(
-        "autoCommitIntervalMillis", "How often.", default=5000, low=1000
+        "autoCommitIntervalMillis", "How often to commit automatically.", default=5000, low=1000
     )
     topic_check_interval_ms: int = setting(
         "topicMetadataCheckIntervalMillis",
-        "How often watched topics are looked at for new queues.",
+        "How often watched topics are checked for new queues.",
         default=30_000,
         low=1,
     )
@@ -95,7 +96,7 @@ class LitePullConfig:
     )
     suspended_timeout_ms: int = setting(
         "consumerTimeoutMillisWhenSuspend",
-        "How long a pull may take in all. Longer than brokerSuspendMaxTimeMillis.",
+        "Timeout of a pull in total. Must be longer than brokerSuspendMaxTimeMillis.",
         default=30_000,
         low=1,
     )
@@ -104,7 +105,7 @@ class LitePullConfig:
     )
     rebalance_interval_ms: int = setting(
         "rocketmq.client.rebalance.waitInterval",
-        "How often the queues are shared out anew without a reason.",
+        "How often the queues are rebalanced even if nothing has changed.",
         default=20_000,
         low=1,
     )
@@ -114,7 +115,7 @@ class LitePullConfig:
         default="",
     )
     allocation: str | Strategy = "AVG"
-    """How the group shares queues out; see ``model.allocation``. All consumers of a group must use the same."""
+    """How the group distributes queues; see ``model.allocation``. All consumers of a group must use the same one."""
     client: ClientConfig = field(default_factory=ClientConfig)
 
     def __post_init__(self) -> None:
@@ -141,5 +142,5 @@ class LitePullConfig:
         )
 
     def timestamp_ms(self, now_ms: int) -> int:
-        """The time that CONSUME_FROM_TIMESTAMP starts at. Raises ConfigError when it cannot be read."""
+        """The time at which CONSUME_FROM_TIMESTAMP starts. Raises ConfigError if it cannot be parsed."""
         return start_ms(self.consume_timestamp, now_ms)

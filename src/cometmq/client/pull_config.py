@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from cometmq.base.errors import ConfigError
 from cometmq.base.settings import setting
-from cometmq.client.config import ClientConfig, check_bounds
-from cometmq.client.core.rebalance import find_strategy
+from cometmq.client.client_config import ClientConfig, check_bounds
+from cometmq.client.core.consume.rebalance import find_strategy
 from cometmq.model.allocation import Strategy
 from cometmq.model.consumption import MessageModel
 
@@ -22,25 +22,26 @@ class PullConsumerConfig:
     )
     pull_timeout_ms: int = setting(
         "consumerPullTimeoutMillis",
-        "How long a pull that does not wait for messages may take.",
+        "Timeout of a pull that does not wait for messages.",
         default=10_000,
         low=1,
     )
     suspend_ms_max: int = setting(
         "brokerSuspendMaxTimeMillis",
-        "Longest time a broker may be asked to hold a pull.",
+        "Maximum time that a broker may be asked to hold a pull.",
         default=20_000,
         low=1,
     )
     suspended_timeout_ms: int = setting(
         "consumerTimeoutMillisWhenSuspend",
-        "How long a pull that waits for messages may take in all. Longer than brokerSuspendMaxTimeMillis.",
+        "Timeout of a pull that waits for messages, in total. Must be longer than "
+        "brokerSuspendMaxTimeMillis.",
         default=30_000,
         low=1,
     )
     rebalance_interval_ms: int = setting(
         "rocketmq.client.rebalance.waitInterval",
-        "How often the queues are shared out anew without a reason.",
+        "How often the queues are rebalanced even if nothing has changed.",
         default=20_000,
         low=1,
     )
@@ -50,7 +51,7 @@ class PullConsumerConfig:
         default="",
     )
     allocation: str | Strategy = "AVG"
-    """How the group shares queues out; see ``model.allocation``. All consumers of a group must use the same."""
+    """How the group distributes queues; see ``model.allocation``. All consumers of a group must use the same one."""
     client: ClientConfig = field(default_factory=ClientConfig)
 
     def __post_init__(self) -> None:

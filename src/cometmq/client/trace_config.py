@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cometmq.base.errors import ConfigError
 from cometmq.base.settings import setting
-from cometmq.client.config import check_bounds
+from cometmq.client.client_config import check_bounds
 from cometmq.model.names import TRACE_TOPIC, topic_fault
 
 
@@ -14,30 +14,31 @@ from cometmq.model.names import TRACE_TOPIC, topic_fault
 class TraceConfig:
     is_trace_on: bool = setting(
         "enableTrace",
-        "Write down what becomes of each message, for mqadmin queryMsgTraceById.",
+        "Record what happens to each message, for mqadmin queryMsgTraceById.",
         default=False,
     )
     trace_topic: str = setting(
         "traceTopic",
-        "Where to. Brokers have the usual topic if they are started with traceTopicEnable.",
+        "Topic for the records. Brokers have the default topic if they are started with "
+        "traceTopicEnable.",
         default=TRACE_TOPIC,
     )
     batch_max: int = setting(
         "traceMsgBatchNum",
-        "Most records in one trace message.",
+        "Maximum number of records in one trace message.",
         default=100,
         low=1,
         high=1000,
     )
     queue_max: int = setting(
         "traceQueueMax",
-        "Most records that wait to be sent; a further one is dropped and counted.",
+        "Maximum number of records that wait to be sent; further ones are dropped and counted.",
         default=2048,
         low=1,
     )
     flush_interval_ms: int = setting(
         "traceFlushInterval",
-        "Longest time that a record waits for others to travel with.",
+        "Maximum time that a record waits for others to be sent with it.",
         default=500,
         low=1,
     )

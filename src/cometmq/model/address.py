@@ -41,5 +41,5 @@ def split_address(text: str) -> tuple[str, int]:
 
 
 def split_addresses(text: str) -> list[str]:
-    """The addresses of a ``;`` separated list, blanks and empty parts dropped."""
+    """The addresses in a ``;``-separated list, without blanks and empty parts."""
     return [part.strip() for part in text.split(";") if part.strip()]

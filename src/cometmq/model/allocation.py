@@ -1,6 +1,6 @@
-"""Sharing the queues of a topic out among the clients of a group.
+"""Distributes the queues of a topic among the clients of a group.
 
-Everybody computes this alone and must come to the same result, so queues and client ids are sorted first.
+Every client computes this on its own and must get the same result, so queues and client ids are sorted first.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from cometmq.model.message_queue import MessageQueue
 VIRTUAL_NODES: Final = 10
 
 Strategy = Callable[[Sequence[MessageQueue], Sequence[str], int], list[MessageQueue]]
-"""Sorted queues, sorted client ids, and the index of the one whose queues are wanted."""
+"""Sorted queues, sorted client ids, and the index of the client whose queues are wanted."""
 
 
 def allocate(
     strategy: str, client_id: str, queues: Iterable[MessageQueue], client_ids: Iterable[str]
 ) -> list[MessageQueue] | None:
-    """The queues of one client; nothing when it is not among ``client_ids``. None for an unknown strategy."""
+    """The queues of one client; empty if it is not among ``client_ids``. None for an unknown strategy."""
     share = STRATEGIES.get(strategy)
     if share is None:
         return None
@@ -33,21 +33,21 @@ def allocate(
 
 
 def _average(queues: Sequence[MessageQueue], clients: Sequence[str], me: int) -> list[MessageQueue]:
-    """Neighbouring queues in blocks, the first blocks one longer where it does not come out even."""
+    """Consecutive queues in blocks; the first blocks are one longer if the division leaves a remainder."""
     size, rest = divmod(len(queues), len(clients))
     start = me * size + min(me, rest)
     return list(queues[start : start + size + (me < rest)])
 
 
 def _circle(queues: Sequence[MessageQueue], clients: Sequence[str], me: int) -> list[MessageQueue]:
-    """Dealt out like cards."""
+    """Round robin."""
     return list(queues[me :: len(clients)])
 
 
 def _consistent_hash(
     queues: Sequence[MessageQueue], clients: Sequence[str], me: int
 ) -> list[MessageQueue]:
-    """A queue goes to the next client on a ring of hashes, so that few queues move when a client comes or goes."""
+    """A queue goes to the next client on a ring of hashes, so that few queues move when a client joins or leaves."""
     ring = sorted(
         (_ring_position(f"{client}-{node}"), index)
         for index, client in enumerate(clients)
@@ -67,7 +67,7 @@ def _ring_position(text: str) -> int:
 
 
 def fixed(queues: Iterable[MessageQueue]) -> Strategy:
-    """CONFIG: these queues, whoever else there is. What the topic does not have is left out."""
+    """CONFIG: these queues, whoever the other clients are. Queues that the topic does not have are left out."""
     chosen = frozenset(queues)
 
     def share(
@@ -79,7 +79,7 @@ def fixed(queues: Iterable[MessageQueue]) -> Strategy:
 
 
 def machine_room(rooms: Iterable[str]) -> Strategy:
-    """MACHINE_ROOM: only queues of brokers named ``room@name`` with one of these rooms."""
+    """MACHINE_ROOM: only queues of brokers named ``room@name`` in one of these rooms."""
     known = frozenset(rooms)
 
     def share(
@@ -88,7 +88,7 @@ def machine_room(rooms: Iterable[str]) -> Strategy:
         near = [queue for queue in queues if _room_of(queue.broker_name) in known]
         size, rest = divmod(len(near), len(clients))
         mine = near[me * size : me * size + size]
-        # What does not come out even is dealt from the end, one each.
+        # The remainder is dealt out from the end, one each.
         return mine + (near[me + size * len(clients) :][:1] if me < rest else [])
 
     return share
@@ -100,11 +100,11 @@ def machine_room_nearby(
     room_of_queue: Callable[[MessageQueue], str],
     room_of_client: Callable[[str], str],
 ) -> Strategy:
-    """MACHINE_ROOM_NEARBY: each room's queues among its own clients, and among all where it has none.
+    """MACHINE_ROOM_NEARBY: each room's queues go to its own clients, or to all clients if it has none.
 
     Args:
         inner: how to share within a room.
-        room_of_queue, room_of_client: the room, never empty; all clients must know the same.
+        room_of_queue, room_of_client: the room, never empty; must be the same on all clients.
     """
 
     def share(
@@ -143,4 +143,4 @@ STRATEGIES: Final[dict[str, Strategy]] = {
     "AVG_BY_CIRCLE": _circle,
     "CONSISTENT_HASH": _consistent_hash,
 }
-"""Those that need no more than the two lists, by the names that clients send."""
+"""The strategies that need only the two lists, by the names that clients send."""

@@ -1,4 +1,4 @@
-"""RocketMQ's Bloom filter over consumer groups: which bits stand for a group's filter of a topic."""
+"""RocketMQ's Bloom filter over consumer groups: which bits represent a group's filter for a topic."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from cometmq.model.murmur3 import murmur3_x64_128
 
 @dataclass(frozen=True, slots=True)
 class BloomFilter:
-    """``bit_count`` bits, of which ``hash_count`` stand for one text."""
+    """``bit_count`` bits, of which ``hash_count`` represent one string."""
 
     hash_count: int
     bit_count: int
 
     def positions(self, text: str) -> list[int]:
-        """The bits of a text, in the order of their hashes; the same bit may come twice."""
+        """The bits of a string, in the order of their hashes; the same bit may occur twice."""
         first, _ = murmur3_x64_128(text.encode())
         low, high = _int32(first), _int32(first >> 32)
         positions = []
@@ -34,7 +34,7 @@ class BloomFilter:
         return bits
 
     def is_of(self, bit_count: int, positions: Sequence[int]) -> bool:
-        """Whether positions can have come from a filter of this shape."""
+        """Whether positions can come from a filter of this shape."""
         return (
             bit_count == self.bit_count
             and len(positions) == self.hash_count
@@ -43,7 +43,7 @@ class BloomFilter:
 
 
 def bloom_filter(expected_count: int, error_percent: int) -> BloomFilter:
-    """The filter for so many texts with at most that share of false hits; its size is a whole number of bytes."""
+    """A filter for this many strings with at most this rate of false positives; its size is a whole number of bytes."""
     error = error_percent / 100
     bits = math.ceil(expected_count * math.log2(1 / error) * math.log2(math.e))
     return BloomFilter(math.ceil(math.log2(1 / error)), -(-bits // 8) * 8)

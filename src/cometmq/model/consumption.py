@@ -1,4 +1,4 @@
-"""How a group consumes, in RocketMQ's words. The wire carries the member names as text."""
+"""How a group consumes, in RocketMQ's terms. The wire carries the member names as text."""
 
 from __future__ import annotations
 

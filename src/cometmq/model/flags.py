@@ -62,7 +62,7 @@ def is_inherited(perm: int) -> bool:
 
 
 def perm_text(perm: int) -> str:
-    """``RW-`` and its kin, as RocketMQ prints permissions."""
+    """``RW-`` and the like, as RocketMQ prints permissions."""
     return (
         ("R" if is_readable(perm) else "-")
         + ("W" if is_writable(perm) else "-")

@@ -11,7 +11,7 @@ from cometmq.model.subscription import SubscriptionData
 
 
 class SubscriptionGroupConfig(msgspec.Struct, kw_only=True, rename="camel"):
-    """Rights and retry rules of a group. Fields that came with RocketMQ 5 are None where the writer knew them not."""
+    """Rights and retry rules of a group. Fields that came with RocketMQ 5 are None if the writer did not know them."""
 
     group_name: str
     consume_enable: bool = True

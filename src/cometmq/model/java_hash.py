@@ -1,9 +1,9 @@
 """Java's ``String.hashCode``: tags, index keys and allocation depend on it.
 
-The hash of n UTF-16 units is the sum of ``unit[i] * 31**(n-1-i)`` in 32 wrapping bits. A short ASCII text is one
-big integer, whose neighbouring lanes are joined five times over: about 1.2 us for 32 characters. For others the
-products of two ready sequences are summed, which keeps the loop in C: 2.5 us, against 5 us for Horner's rule.
-Many short texts together are one integer, too, and share the joining: about 0.3 us each.
+The hash of n UTF-16 units is the sum of ``unit[i] * 31**(n-1-i)`` in 32 wrapping bits. A short ASCII string is treated
+as one big integer, whose neighbouring lanes are combined five times: about 1.2 us for 32 characters. For other
+strings, the products of two precomputed sequences are summed, which keeps the loop in C: 2.5 us, against 5 us for
+Horner's rule. Many short strings are combined as one integer, too: about 0.3 us each.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LANES_BYTES = 32
 _GROUP_TEXTS = 64
 _TOGETHER_MAX = 256
 _GROUP_BYTES = _GROUP_TEXTS * _LANES_BYTES
-# The last four bytes of each text's lanes.
+# The last four bytes of each string's lanes.
 _group_hashes = struct.Struct(">" + "28xI" * _GROUP_TEXTS).unpack
 
 
@@ -42,7 +42,7 @@ _POWERS: list[tuple[int, ...]] = [()]
 
 
 def _powers(count: int) -> tuple[int, ...]:
-    """31**(count-1) … 31**0, wrapped. Kept for every length met; a key is bounded by its property text (32 KiB)."""
+    """31**(count-1) … 31**0, wrapped. Cached for every length seen; a key is bounded by its property text (32 KiB)."""
     while len(_POWERS) <= count:
         longest = _POWERS[-1]
         highest = (longest[0] * 31) & _WRAP if longest else 1
@@ -71,14 +71,14 @@ def unsigned_hash(text: str) -> int:
 
 
 def unsigned_hashes(texts: Sequence[str]) -> list[int]:
-    """``unsigned_hash`` of each text."""
+    """``unsigned_hash`` of each string."""
     longest = max(map(len, texts), default=0)
     if longest > _TOGETHER_MAX or not "".join(texts).isascii():
         return [unsigned_hash(text) for text in texts]
     hashes: list[int] = []
     for first in range(0, len(texts), _GROUP_TEXTS):
         group = texts[first : first + _GROUP_TEXTS]
-        # Zeros in front add nothing to a hash.
+        # Leading zeros do not change a hash.
         padded = "".join([text[-_LANES_BYTES:].rjust(_LANES_BYTES, "\0") for text in group])
         lanes = int.from_bytes(padded.encode("ascii").ljust(_GROUP_BYTES, b"\0"), "big")
         hashes += _group_hashes(_joined_group(lanes))[: len(group)]
@@ -94,7 +94,7 @@ def power_of_31(count: int) -> int:
 
 
 def utf16_length(text: str) -> int:
-    """How long Java says that a string is."""
+    """The length of a string in Java."""
     return len(text) if text.isascii() else len(text.encode("utf-16-be", "surrogatepass")) // 2
 
 
@@ -103,7 +103,7 @@ def to_signed(bits: int) -> int:
 
 
 def _joined_lanes(lanes: int) -> int:
-    """The hash of up to 32 bytes; leading zero bytes add nothing. No lane overflows before the last step."""
+    """The hash of up to 32 bytes; leading zero bytes do not change it. No lane overflows before the last step."""
     lanes = (lanes & _LOW_1) + 31 * ((lanes >> 8) & _LOW_1)
     lanes = (lanes & _LOW_2) + 961 * ((lanes >> 16) & _LOW_2)
     lanes = (lanes & _LOW_4) + 923521 * ((lanes >> 32) & _LOW_4)
@@ -112,7 +112,7 @@ def _joined_lanes(lanes: int) -> int:
 
 
 def _joined_group(lanes: int) -> bytes:
-    """The same for the lanes of a whole group side by side; none of them overflows into its neighbour."""
+    """The same for the lanes of a whole group at once; none of them overflows into its neighbour."""
     lanes = (lanes & _GROUP_1) + 31 * ((lanes >> 8) & _GROUP_1)
     lanes = (lanes & _GROUP_2) + 961 * ((lanes >> 16) & _GROUP_2)
     lanes = (lanes & _GROUP_4) + 923521 * ((lanes >> 32) & _GROUP_4)
@@ -122,7 +122,7 @@ def _joined_group(lanes: int) -> bytes:
 
 
 def _horner(units: bytes | list[int]) -> int:
-    # Long texts are rare; they must not fill the table of powers.
+    # Long strings are rare; they must not fill the table of powers.
     value = 0
     for unit in units:
         value = (31 * value + unit) & _WRAP

@@ -11,7 +11,7 @@ from cometmq.model.ids import Int32
 
 @total_ordering
 class MessageQueue(msgspec.Struct, frozen=True, rename="camel"):
-    """Sorts by topic, broker name and queue id, as rebalance needs it. Wire keys in Java's alphabetical order."""
+    """A queue of a topic. Sorts by topic, broker name and queue id; the wire keys are in Java's alphabetical order."""
 
     broker_name: str
     queue_id: Int32
@@ -24,7 +24,7 @@ class MessageQueue(msgspec.Struct, frozen=True, rename="camel"):
         return self.topic, self.broker_name, self.queue_id
 
     def __str__(self) -> str:
-        """Java's text; consistent hashing is done over it."""
+        """Java's string form; consistent hashing uses it."""
         return (
             f"MessageQueue [topic={self.topic}, brokerName={self.broker_name}, "
             f"queueId={self.queue_id}]"

@@ -18,7 +18,7 @@ def murmur3_x64_128(data: bytes, seed: int = 0) -> tuple[int, int]:
         k2 = int.from_bytes(data[at + 8 : at + 16], "little")
         h1 = (_rotate(h1 ^ _mix1(k1), 27) + h2) * 5 + 0x52DCE729 & _MASK
         h2 = (_rotate(h2 ^ _mix2(k2), 31) + h1) * 5 + 0x38495AB5 & _MASK
-    # The rest counts as if filled up with zeros, which leave a hash as it is.
+    # The rest counts as if padded with zeros, which do not change a hash.
     h1 ^= _mix1(int.from_bytes(data[whole : whole + 8], "little"))
     h2 ^= _mix2(int.from_bytes(data[whole + 8 :], "little"))
     h1 ^= len(data)

@@ -38,7 +38,7 @@ NOT_SENDABLE: Final = frozenset(
         TIMER_TOPIC,
     }
 )
-"""Topics a client must not send to."""
+"""Topics that clients must not send to."""
 
 SYSTEM_TOPICS: Final = NOT_SENDABLE | {AUTO_CREATE_TOPIC, BENCHMARK_TOPIC, TRACE_TOPIC}
 
@@ -68,9 +68,9 @@ def topic_fault(topic: str | None) -> str | None:
 
 
 def stored_topic_fault(topic: str) -> str | None:
-    """What is wrong with a name that messages are to be stored under, or None.
+    """What is wrong with a topic name for stored messages, or None.
 
-    A retry topic's name is made of a group's and a topic's: longer than either, and with a plus sign between them.
+    A retry topic's name consists of a group's and a topic's: longer than either, and with a plus sign between them.
     """
     if not topic.startswith(RETRY_PREFIX):
         return topic_fault(topic)

@@ -1,4 +1,4 @@
-"""Where a topic's queues are: what the name server answers and clients and brokers go by."""
+"""Where a topic's queues are: the name server's reply, used by clients and brokers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from cometmq.model.flags import READ_WRITE
 from cometmq.model.ids import Int32, Int64
 
 QUEUES_MAX: Final = 262_144
-"""Of one topic on all brokers: clients make an object of each."""
+"""Maximum for one topic on all brokers: clients create an object for each."""
 
 _DIGITS_MAX: Final = 12
 
 
 class QueueData(msgspec.Struct, kw_only=True, rename="camel"):
-    """The queues a broker (by name, that is master and slaves together) has of a topic."""
+    """A topic's queues on a broker (by name, that is, master and slaves together)."""
 
     broker_name: str
     read_queue_nums: Int32
@@ -43,7 +43,7 @@ class TopicRoute(msgspec.Struct, kw_only=True, rename="camel"):
     topic_queue_mapping_by_broker: dict[str, Any] | None = None
 
     def order_counts(self) -> list[tuple[str, int]]:
-        """Brokers and their queues as the order configuration fixes them: ``brokerA:4;brokerB:2``."""
+        """Brokers and their queues as fixed by the order configuration: ``brokerA:4;brokerB:2``."""
         if not self.order_topic_conf:
             return []
         parts = (part.partition(":") for part in self.order_topic_conf.split(";"))

@@ -1,4 +1,4 @@
-"""What a consumer wants of a topic, and who it is."""
+"""What a consumer wants from a topic, and how it is identified."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cometmq.model.java_hash import java_hash
 TAG = "TAG"
 SQL92 = "SQL92"
 PYTHON = "PYTHON"
-"""Ours: the expression is the name of a filter function that the broker's operator provides."""
+"""Our extension: the expression is the name of a filter function that the broker's operator provides."""
 ALL = "*"
 
 _FUNCTION_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,126}")
@@ -50,17 +50,17 @@ class Sql:
 
 @dataclass(frozen=True, slots=True)
 class FilterFunction:
-    """A function that the broker's operator provides, by its name: ``FilterFunction("vip")``. Ours, not RocketMQ's."""
+    """A function provided by the broker's operator, by name: ``FilterFunction("vip")``. Not supported by RocketMQ."""
 
     name: str
 
 
 Expression = str | Sql | FilterFunction
-"""``*`` for everything, tags joined by ``||``, a condition, or a function beside the broker."""
+"""``*`` for everything, tags joined by ``||``, a condition, or a filter function of the broker."""
 
 
 def subscription_of(topic: str, expression: Expression, *, version: int = 0) -> SubscriptionData:
-    """What a user's expression asks for. Raises UsageError when it holds nothing, or what is no function's name."""
+    """The subscription for a user's expression. Raises UsageError if it is empty or not a valid function name."""
     if isinstance(expression, Sql):
         return build_subscription(topic, expression.text, SQL92, version=version)
     if isinstance(expression, FilterFunction):
@@ -73,7 +73,7 @@ def subscription_of(topic: str, expression: Expression, *, version: int = 0) -> 
 
 
 def is_function_name(name: str) -> bool:
-    """A name of a file without its ending, never a path: ASCII letters, digits and underscores, no digit first."""
+    """A file name without its extension, never a path: ASCII letters, digits and underscores, no digit first."""
     return _FUNCTION_NAME.fullmatch(name) is not None
 
 
@@ -87,7 +87,7 @@ def build_subscription(
     """Parse a tag expression (``*``, or tags joined by ``||``); other types are kept as text.
 
     Raises:
-        UsageError: an expression that holds no tag at all, such as ``||``.
+        UsageError: an expression without any tag, such as ``||``.
     """
     if not is_tag_type(expression_type):
         assert expression_type is not None

@@ -10,11 +10,11 @@ from cometmq.model.flags import READ_WRITE
 from cometmq.model.ids import Int32, Int64
 
 QUEUES_MAX: Final = 65_536
-"""Of one topic on one broker, unless an operator allows more. RocketMQ's users rarely go beyond a thousand."""
+"""Maximum for one topic on one broker, unless an operator allows more. RocketMQ users rarely exceed a thousand."""
 
 
 class DataVersion(msgspec.Struct, kw_only=True, rename="camel"):
-    """Says whether two copies of a table are the same. ``state_version`` came with RocketMQ 5; 0 is left out."""
+    """Tells whether two copies of a table are the same. ``state_version`` came with RocketMQ 5; 0 is left out."""
 
     OMITTED_WHEN_ZERO: ClassVar[tuple[str, ...]] = ("state_version",)
 
@@ -29,7 +29,7 @@ class DataVersion(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class TopicQueues(msgspec.Struct, kw_only=True, rename="camel"):
-    """Queues and permission of one topic on one broker: what a route tells of it."""
+    """Queues and permission of one topic on one broker: the part that a route contains."""
 
     topic_name: str
     read_queue_nums: Int32 = 16
@@ -39,7 +39,7 @@ class TopicQueues(msgspec.Struct, kw_only=True, rename="camel"):
 
     @property
     def queue_count(self) -> int:
-        """Queues that exist: a topic being scaled may read more than it writes, or the other way round."""
+        """Queues that exist: a topic being scaled may read more than it writes, or vice versa."""
         return max(self.read_queue_nums, self.write_queue_nums)
 
     def queues_fault(self, queues_max: int) -> str | None:
@@ -54,7 +54,7 @@ class TopicQueues(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class TopicConfig(TopicQueues, kw_only=True, rename="camel"):
-    """All that a broker knows of it."""
+    """Everything that a broker knows about a topic."""
 
     topic_filter_type: str = "SINGLE_TAG"
     order: bool = False

@@ -1,9 +1,9 @@
-"""Message trace as RocketMQ writes it: what became of a message at its producer and its consumers, as lines of text.
+"""Message traces in RocketMQ's format: what happened to a message at its producer and its consumers, as text.
 
     record 0x02 record 0x02 ...        a record is: type word 0x01 field 0x01 field ...
 
-A field that is not there is the word ``null``. Readers of other makes split by these two characters and count fields,
-so a field must never hold one of them, and the last field of a record must not be empty.
+A missing field is the word ``null``. Other readers split at these two characters and count fields, so a field must
+never contain one of them, and the last field of a record must not be empty.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TraceMessageType(IntEnum):
 
 
 class ConsumeCode(IntEnum):
-    """How a listener's call ended: Java's ``ConsumeReturnType`` by its ordinal."""
+    """How a listener call ended: Java's ``ConsumeReturnType`` by its ordinal."""
 
     SUCCESS = 0
     TIME_OUT = 1
@@ -42,7 +42,7 @@ class ConsumeCode(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PubTrace:
-    """A message was sent. Times in ms; ``region_id`` is where the broker says it is."""
+    """A message was sent. Times in ms; ``region_id`` is the broker's region."""
 
     WORD: ClassVar[str] = "Pub"
 
@@ -63,7 +63,7 @@ class PubTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubBeforeTrace:
-    """A listener is about to get a message. ``request_id`` ties it to the record of how that ended."""
+    """A listener is about to get a message. ``request_id`` links it to the record of the result."""
 
     WORD: ClassVar[str] = "SubBefore"
 
@@ -94,7 +94,7 @@ class SubAfterTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndTransactionTrace:
-    """A producer told the outcome of a transaction. ``state`` is COMMIT_MESSAGE, ROLLBACK_MESSAGE or UNKNOW (sic)."""
+    """A producer ended a transaction. ``state`` is COMMIT_MESSAGE, ROLLBACK_MESSAGE or UNKNOW (sic)."""
 
     WORD: ClassVar[str] = "EndTransaction"
 
@@ -114,7 +114,7 @@ class EndTransactionTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallTrace:
-    """A producer took a timed message back, or wanted to. Readers of 4.x leave such records out."""
+    """A producer recalled a timed message, or tried to. Readers of 4.x skip such records."""
 
     WORD: ClassVar[str] = "Recall"
 
@@ -134,7 +134,7 @@ _KINDS: Final = (PubTrace, SubBeforeTrace, SubAfterTrace, EndTransactionTrace, R
 
 
 def encode_trace(record: TraceRecord) -> str:
-    """One record, its end included.
+    """One record, including its terminator.
 
     Raises:
         UsageError: a field holds one of the separators.
@@ -148,10 +148,10 @@ def encode_trace(record: TraceRecord) -> str:
 
 
 def decode_traces(text: str) -> list[TraceRecord]:
-    """The records of a trace message, in order. Those of kinds that are not known here are left out.
+    """The records of a trace message, in order. Unknown kinds are left out.
 
     Raises:
-        RemoteProtocolError: a record has too few fields, or one that cannot be read.
+        RemoteProtocolError: a record has too few fields, or one that cannot be parsed.
     """
     return [
         record for part in text.split(RECORD_END) if part and (record := _decode(part)) is not None
@@ -159,7 +159,7 @@ def decode_traces(text: str) -> list[TraceRecord]:
 
 
 def trace_keys(records: Iterable[TraceRecord]) -> list[str]:
-    """What a trace message is found by: ids and keys of the messages it tells about, each once."""
+    """The keys of a trace message: ids and keys of the messages it describes, each once."""
     found: dict[str, None] = {}
     for record in records:
         found[record.message_id] = None

@@ -1,0 +1,1 @@
+"""The name server: which broker has which topic, in memory, fed by the brokers."""

@@ -11,7 +11,7 @@ from cometmq import __version__
 from cometmq.base import logs
 from cometmq.base.errors import CometError, ConfigError
 from cometmq.base.properties_file import decode_file, parse_properties, render_properties
-from cometmq.namesrv.config import NamesrvConfig, load_namesrv_config, texts
+from cometmq.namesrv.namesrv_config import NamesrvConfig, load_namesrv_config, texts
 from cometmq.namesrv.server import NameServer
 from cometmq.remoting import event_loop
 
@@ -23,10 +23,10 @@ _KV_PATH = "~/namesrv/kvConfig.json"
     "-c",
     "config_file",
     metavar="FILE",
-    help="Configuration, Java properties with RocketMQ's keys. Changes made over the network are written to it.",
+    help="Configuration file: Java properties with RocketMQ's keys. Changes made over the network are written to it.",
 )
 @click.option("-p", "print_config", is_flag=True, help="Print the configuration and exit.")
-@click.option("-n", "ignored", metavar="ADDR", help="Taken and ignored, as in RocketMQ.")
+@click.option("-n", "ignored", metavar="ADDR", help="Accepted and ignored, as in RocketMQ.")
 @click.option(
     "--log-level",
     default="INFO",
@@ -76,7 +76,7 @@ def _load(config_file: str | None) -> tuple[NamesrvConfig, list[str]]:
         except OSError as error:
             raise ConfigError(f"cannot read the configuration {config_file}: {error}") from None
         values |= parse_properties(text)
-        # As in RocketMQ: the file that is read is the file that changes go to.
+        # As in RocketMQ, changes are written to the file that was read.
         values["configStorePath"] = str(Path(config_file).absolute())
     else:
         values["configStorePath"] = ""

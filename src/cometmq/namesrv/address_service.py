@@ -3,7 +3,7 @@
     GET /rocketmq/nsaddr            -> 10.0.0.1:9876;10.0.0.2:9876
     GET /rocketmq/nsaddr-UNIT?nofix=1  -> the same
 
-One request per connection, one answer, then it closes. What is read is bounded in bytes, time and connections.
+One request per connection, one reply, then it is closed. Bytes, time and connections are bounded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import logging
 from typing import Final, cast
 
 from cometmq.model.address import split_addresses
-from cometmq.namesrv.config import AddressServiceConfig
+from cometmq.namesrv.namesrv_config import AddressServiceConfig
 
 PATH: Final = "/rocketmq/nsaddr"
 REQUEST_BYTES_MAX: Final = 8 * 1024
@@ -58,7 +58,7 @@ class AddressService:
             self._server = None
 
     def answer(self, request: bytes, own_ip: str) -> bytes:
-        """The whole answer to a request head. ``own_ip`` is where the asker reached this server."""
+        """The complete response to a request head. ``own_ip`` is where the client reached this server."""
         method, status = _judge(request)
         body = ""
         if status == 200:
@@ -129,12 +129,12 @@ def _judge(request: bytes) -> tuple[str, int]:
 
 
 def _is_ours(path: str) -> bool:
-    """The path itself, ``-UNIT`` behind it (RocketMQ's unit name) and whatever lies below it."""
+    """The path itself, the path with ``-UNIT`` appended (RocketMQ's unit name), and whatever is below it."""
     return path == PATH or path.startswith((PATH + "-", PATH + "/"))
 
 
 def _response(status: int, body: str, *, with_body: bool) -> bytes:
-    # No line feed behind the list: some clients take the body as it is.
+    # No line feed after the list: some clients use the body unchanged.
     content = (body or _REASONS[status]).encode()
     head = (
         f"HTTP/1.1 {status} {_REASONS[status]}\r\n"

@@ -1,7 +1,8 @@
-"""RocketMQ's name-server keys that mean nothing here: accepted in a file, named once in the log as without effect.
+"""RocketMQ's name-server keys that mean nothing here: accepted in a file, and logged once as having no effect.
 
 They are the fields of its NamesrvConfig, NettyServerConfig, NettyClientConfig, ControllerConfig and JraftConfig, 4.9
-and 5.x, which are not rows of ``config.NamesrvConfig``. Those that ask for what is not there are refused.
+and 5.x, that are not rows of ``namesrv_config.NamesrvConfig``. Keys that ask for something that does not exist here
+are refused.
 """
 
 from __future__ import annotations

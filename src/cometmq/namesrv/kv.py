@@ -1,7 +1,7 @@
-"""Key-values by namespace that operators keep in a name server, in one file: RocketMQ's ``kvConfig.json``.
+"""Key-value pairs by namespace that operators keep in a name server, in one file: RocketMQ's ``kvConfig.json``.
 
-A change is on the disk before it is visible and before its request is answered. Writing happens on the event loop:
-these are rare operator actions on a small file, and doing one at a time keeps file and memory the same.
+A change is on disk before it is visible and before its request is answered. Writing happens on the event loop: these
+are rare operator actions on a small file, and doing one at a time keeps file and memory in step.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _FileContent(msgspec.Struct, rename="camel"):
 
 
 class KVConfig:
-    """Values by namespace and key. With an empty path nothing is kept beyond the process."""
+    """Values by namespace and key. With an empty path they are kept in memory only."""
 
     def __init__(self, path: str, files: Files) -> None:
         self._path = path
@@ -44,7 +44,7 @@ class KVConfig:
         """Read the file if there is one.
 
         Raises:
-            ConfigError: it is not what this class writes. It stays as it is.
+            ConfigError: it is not what this class writes. The file is left unchanged.
         """
         if not self._path or not self._files.exists(self._path):
             return
@@ -69,11 +69,11 @@ class KVConfig:
         return self._table.get(namespace, {}).get(key)
 
     def namespace(self, namespace: str) -> dict[str, str] | None:
-        """All of a namespace; None if nothing was ever put there, empty when all of it was deleted."""
+        """All values of a namespace; None if nothing was ever put there, empty if everything was deleted."""
         return self._table.get(namespace)
 
     def put(self, namespace: str, key: str, value: str) -> None:
-        """Raises Refused when a bound is reached or the disk does not take it; then nothing changed."""
+        """Raises Refused if a limit is reached or the file cannot be written; nothing has changed then."""
         if not namespace or not key or max(len(namespace), len(key)) > NAME_CHARS_MAX:
             raise _refused(f"namespace and key must have 1 to {NAME_CHARS_MAX} characters")
         if len(value) > VALUE_CHARS_MAX:
@@ -85,7 +85,7 @@ class KVConfig:
         _log.info("key-value put namespace=%s key=%s", namespace, key)
 
     def delete(self, namespace: str, key: str) -> None:
-        """Forget a value; the namespace stays, as in RocketMQ. Raises Refused when the disk does not take it."""
+        """Delete a value; the namespace stays, as in RocketMQ. Raises Refused if the file cannot be written."""
         if self.get(namespace, key) is None:
             return
         rest = {k: v for k, v in self._table[namespace].items() if k != key}
@@ -107,7 +107,7 @@ class KVConfig:
 
 
 def encode_file(table: Table) -> bytes:
-    """The file's content, laid out as fastjson does it: a tab per level, no blank after the colon."""
+    """The file's content in fastjson's layout: a tab per level, no blank after the colon."""
     namespaces = ",\n".join(
         f"\t\t{_quote(namespace)}:{_block(entries)}" for namespace, entries in table.items()
     )

@@ -1,7 +1,7 @@
-"""The settings of a running name server: what they are now, and how they may change over the network.
+"""The settings of a running name server: their current values, and how they may be changed over the network.
 
-An allow-list: rows marked ``live`` change at once, rows marked ``next_start`` in the file, nothing else does. No path,
-no address, no port.
+This is an allow-list: rows marked ``live`` change at once, rows marked ``next_start`` in the file. Nothing else can be
+changed: no path, no address, no port.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from cometmq.base.properties_file import (
 )
 from cometmq.base.setting_keys import NotChangeable, sort_keys, split_changes
 from cometmq.base.settings import load
-from cometmq.namesrv.config import NamesrvConfig, namesrv_rows, texts
 from cometmq.namesrv.known_keys import OTHER_KEYS
+from cometmq.namesrv.namesrv_config import NamesrvConfig, namesrv_rows, texts
 
 _PROTECTED = frozenset({"configBlackList", "rocketmqHome"})
 
@@ -29,7 +29,7 @@ _log = logging.getLogger("cometmq.namesrv")
 
 
 class LiveConfig:
-    """Parts that follow changes read ``current`` each time."""
+    """Components that follow changes read ``current`` each time."""
 
     def __init__(self, config: NamesrvConfig, files: Files) -> None:
         self.current = config
@@ -37,7 +37,7 @@ class LiveConfig:
         self._files = files
 
     def text(self) -> str:
-        """All settings as ``key=value`` lines: what the file says, that is what the next start will use."""
+        """All settings as ``key=value`` lines: the file's values, which the next start will use."""
         return render_properties(texts(self._at_next_start))
 
     def update(self, values: Mapping[str, str]) -> list[str]:
@@ -47,7 +47,7 @@ class LiveConfig:
             The keys that take effect at the next start.
 
         Raises:
-            NotChangeable: a setting that does not change over the network, or that there is no file to keep it in.
+            NotChangeable: a setting that cannot be changed over the network, or no file to keep it in.
             ConfigError: an unknown key, a bad value, or a file that cannot be written.
         """
         meant, ignored = sort_keys(namesrv_rows(), OTHER_KEYS, values)

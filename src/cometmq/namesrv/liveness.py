@@ -1,6 +1,6 @@
-"""Who has registered, over which connection, and who has gone silent since.
+"""Which brokers have registered, over which connections, and which have gone silent since.
 
-Pure: the caller brings the time, in seconds that never go back. Used by ``route_table``, which acts on the answer.
+No I/O: the caller passes the time, in seconds that never go back. Used by ``route_table``, which acts on the result.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _SILENCE_SECONDS_MAX: Final = 24 * 3600.0
 
 
 CONNECTIONS_MAX: Final = 4
-"""Of one process: that over which it came, and others when it comes again before the first is known to be gone."""
+"""Maximum per process: the first one, and others if it reconnects before the first is known to be gone."""
 
 
 class Line(Protocol):
-    """As much of a connection as is needed here."""
+    """The part of a connection that is needed here."""
 
     @property
     def peer(self) -> str: ...
@@ -32,7 +32,7 @@ class Line(Protocol):
 class LiveBroker(msgspec.Struct, kw_only=True):
     """One process of a broker (master or slave), as its last registration described it.
 
-    ``connections`` are the open ones that it registered over, the oldest first. That one speaks for it.
+    ``connections`` are the open ones that it registered over, the oldest first. The oldest speaks for it.
     """
 
     cluster: str
@@ -45,7 +45,7 @@ class LiveBroker(msgspec.Struct, kw_only=True):
     seen_at: float
     silence_seconds: float = SILENCE_SECONDS
     asked_at: float = -math.inf
-    """When it was asked whether it is alive."""
+    """When it was last probed."""
     answered_at: float = -math.inf
 
     def is_same(self, broker_name: str, broker_id: int) -> bool:
@@ -53,7 +53,7 @@ class LiveBroker(msgspec.Struct, kw_only=True):
 
     @property
     def epoch(self) -> int:
-        """That of the controller which made it what it is; 0 without a controller."""
+        """The epoch assigned by its controller; 0 without a controller."""
         return self.version.state_version
 
     @property
@@ -81,7 +81,7 @@ class Liveness:
         return self._brokers.get((cluster, address))
 
     def touch(self, cluster: str, address: str, now: float) -> None:
-        """The process was heard of; unknown ones stay unknown until they register."""
+        """The process was heard from; unknown ones stay unknown until they register."""
         if broker := self._brokers.get((cluster, address)):
             broker.seen_at = now
 
@@ -94,7 +94,7 @@ class Liveness:
                 del self._by_name[broker.broker_name]
 
     def near(self, broker_name: str, cluster: str, address: str) -> list[LiveBroker]:
-        """Those of that name in any cluster, and the one at that address whatever its name."""
+        """Processes with that name in any cluster, and the one at that address whatever its name."""
         found = list(self._by_name.get(broker_name, {}).values())
         there = self._brokers.get((cluster, address))
         if there is not None and there.broker_name != broker_name:
@@ -105,9 +105,9 @@ class Liveness:
         return [b for b in self._brokers.values() if b.seen_at + b.silence_seconds < now]
 
     def hang_up(self, connection: object) -> list[LiveBroker]:
-        """A connection is gone. Those who have no other one.
+        """Remove a closed connection. Returns the processes that have no other one.
 
-        A broker that has reconnected has, so the late end of its old connection does it no harm.
+        A broker that has reconnected has another one, so the late end of its old connection does it no harm.
         """
         left = []
         for broker in self._brokers.values():
@@ -119,7 +119,7 @@ class Liveness:
 
 
 def silence_seconds(asked_ms: int | None) -> float:
-    """How long a broker may be silent: what it asked for within reason, else RocketMQ's two minutes."""
+    """How long a broker may be silent: what it asked for, within limits; by default RocketMQ's two minutes."""
     if asked_ms is None or asked_ms <= 0:
         return SILENCE_SECONDS
     return min(asked_ms / 1000, _SILENCE_SECONDS_MAX)

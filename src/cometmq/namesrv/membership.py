@@ -1,8 +1,8 @@
-"""Brokers coming and going: keeps the route table in step and says in the log what happened, and why.
+"""Brokers joining and leaving: keeps the route table up to date, and logs what happened and why.
 
-Who is alive keeps its place (``claims``), unless ``brokerTakeoverEnable`` says otherwise.
+A broker that is alive keeps its place (``claims``), unless ``brokerTakeoverEnable`` is set.
 
-Called by ``processors`` for what brokers send, by ``server`` for lost connections and by the clock for silence.
+Called by ``processors`` for broker requests, by ``server`` for lost connections, and by a timer for silent brokers.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Membership:
         self, table: RouteTable, config: LiveConfig, clock: Clock, notify: Notify, ask: Ask
     ) -> None:
         """Args:
-        notify: told when the lowest id of a broker name changes.
-        ask: asks a broker whether it is alive, and calls ``answered`` if so; False when it cannot ask now.
+        notify: called when the lowest id of a broker name changes.
+        ask: probes whether a broker is alive, and calls ``answered`` if so; False if it cannot ask now.
         """
         self._table = table
         self._config = config
@@ -99,8 +99,8 @@ class Membership:
         now = self._clock.monotonic()
         late = now - self._scanned_at
         self._scanned_at = now
-        # After the process itself was stopped (a suspended machine, a debugger), everybody seems silent
-        # while their registrations wait in our socket buffers. Hear them first.
+        # If this process itself was stopped (a suspended machine, a debugger), all brokers seem silent while their
+        # registrations wait in our socket buffers. Read those first.
         if late > 3 * self._config.current.scan_interval_ms / 1000:
             _log.warning("scan for silent brokers late seconds=%d: left out once", late)
             return

@@ -45,7 +45,7 @@ _FAQ: Final = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for furth
 
 
 class BrokerProcessor:
-    """What brokers send: registration, life signs, farewell."""
+    """Requests of brokers: registration, keep-alives, unregistration."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class BrokerProcessor:
         asked = decode_data_version(command.body)
         cluster, address = header.cluster_name, header.broker_addr
         is_changed = self._table.is_changed(cluster, address, asked)
-        # RocketMQ 5 sends this every second as its life sign, so it counts as one whatever it says.
+        # RocketMQ 5 sends this every second as its keep-alive, so it counts as one whatever it says.
         self._table.liveness.touch(cluster, address, self._clock.monotonic())
         live = self._table.liveness.get(cluster, address)
         return command.reply(
@@ -138,7 +138,7 @@ class BrokerProcessor:
 
 
 class RouteProcessor:
-    """What clients and operators ask about topics and brokers, and what operators change by hand."""
+    """Queries of clients and operators about topics and brokers, and manual changes by operators."""
 
     def __init__(self, table: RouteTable, kv: KVConfig, config: LiveConfig, clock: Clock) -> None:
         self._table = table
@@ -248,7 +248,7 @@ class RouteProcessor:
 
 
 class ConfigProcessor:
-    """Key-values, and the server's own settings."""
+    """Key-value config, and the server's own settings."""
 
     def __init__(self, kv: KVConfig, config: LiveConfig) -> None:
         self._kv = kv

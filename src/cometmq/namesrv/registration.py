@@ -1,4 +1,4 @@
-"""What a broker says of itself when it registers, and what it is told: the values ``route_table`` works with."""
+"""A broker's registration and the reply to it: the values that ``route_table`` works with."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME_CHARS_MAX: Final = 512
 
 
 class Registration(msgspec.Struct, kw_only=True):
-    """What a broker says of itself. ``acting_master`` is None from a broker older than RocketMQ 5."""
+    """What a broker says about itself. ``acting_master`` is None from a broker older than RocketMQ 5."""
 
     cluster: str
     broker_name: str
@@ -36,7 +36,7 @@ class Registration(msgspec.Struct, kw_only=True):
 
 
 class MinIdChange(NamedTuple):
-    """The lowest broker id of a name is another one now; ``notify`` are the addresses to be told."""
+    """The lowest broker id of a name has changed; ``notify`` are the addresses to notify."""
 
     broker_name: str
     min_id: int
@@ -47,20 +47,20 @@ class MinIdChange(NamedTuple):
 
 
 class Registered(NamedTuple):
-    """The answer to a registration; for a slave, where its master is."""
+    """The reply to a registration; for a slave, where its master is."""
 
     master_address: str | None = None
     ha_address: str | None = None
     min_id_change: MinIdChange | None = None
     left_out: Sequence[str] = ()
-    """Topics that cannot have as many queues as the broker says."""
+    """Topics that the broker registered with too many queues."""
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Raise Refused for a name that no broker could mean.
+    """Raise Refused for a name that no broker could use.
 
-    Wider than the rule for topics that users create: a broker and a cluster (whose names hold dots) are topics too,
-    and a retry topic is longer than its group.
+    More permissive than the rule for topics that users create: brokers and clusters (whose names contain dots) are
+    topics too, and a retry topic is longer than its group.
     """
     for name in names:
         if not name or len(name) > NAME_CHARS_MAX or not name.isprintable():

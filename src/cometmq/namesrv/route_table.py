@@ -1,7 +1,7 @@
 """The route tables: which topic has queues on which broker, and at which addresses a broker is.
 
-Pure state: no I/O, and time comes as an argument. Fed by brokers through ``processors``, asked by everybody;
-``liveness`` remembers who is heard of. Like RocketMQ's RouteInfoManager it holds
+Pure state: no I/O, and time is an argument. Fed by brokers through ``processors``, queried by everybody; ``liveness``
+remembers who was heard from. Like RocketMQ's RouteInfoManager it holds
 
     topic        -> broker name -> queues and permission
     broker name  -> cluster, broker id -> address       (0 is the master)
@@ -45,7 +45,7 @@ class RouteTable:
         self.liveness = Liveness()
         self._topics: dict[str, dict[str, QueueData]] = {}
         self._brokers: dict[str, _Broker] = {}
-        # Values are insertion-ordered sets, so that lists come out in a stable order.
+        # Values are insertion-ordered sets, so that lists have a stable order.
         self._clusters: dict[str, dict[str, None]] = {}
         self._filter_servers: dict[tuple[str, str], list[str]] = {}
 
@@ -63,14 +63,15 @@ class RouteTable:
         delete_missing_topics: bool = False,
         queues_max: int = QUEUES_MAX,
     ) -> Registered:
-        """Take in what a broker says; topics count only from the lowest id of the broker name.
+        """Store a registration; topics count only from the lowest id of the broker name.
 
-        A topic of more than ``queues_max`` queues is left out: one mistake must not take a broker from all its users.
+        A topic with more than ``queues_max`` queues is left out: one mistake must not make a broker unavailable to
+        everyone.
 
         Raises:
             Refused: the tables are full, the only topic has too many queues, or a single topic came from a broker that
-                is not registered yet. Were the latter taken, the broker's data version would be known and its other
-                topics never asked for.
+                is not registered yet. If that were accepted, the broker's data version would be known, and its other
+                topics would never be requested.
         """
         r = registration
         broker = self._brokers.get(r.broker_name)
@@ -100,7 +101,7 @@ class RouteTable:
             broker = self._brokers[r.broker_name] = _Broker(r.cluster, r.broker_name, {})
         self._clusters.setdefault(r.cluster, {})[r.broker_name] = None
         broker.acting_master = bool(r.acting_master)
-        # Java compares with 0 when the broker is new, so the first registration is no change.
+        # Java compares with 0 when the broker is new, so the first registration is not a change.
         previous_min = min(broker.addresses, default=0)
         for other_id in [i for i, a in broker.addresses.items() if a == r.address]:
             # A slave that became master: its address leaves the old id.
@@ -118,7 +119,7 @@ class RouteTable:
         return self._master_of(broker)._replace(min_id_change=change, left_out=left_out)
 
     def unregister(self, cluster: str, broker_name: str, address: str) -> MinIdChange | None:
-        """Forget one address; with the last address of a broker name go its queues and its cluster entry."""
+        """Remove one address; the last address of a broker name takes its queues and its cluster entry with it."""
         self.liveness.remove(cluster, address)
         self._filter_servers.pop((cluster, address), None)
         broker = self._brokers.get(broker_name)
@@ -136,7 +137,7 @@ class RouteTable:
         return self._min_id_change(broker, address, None)
 
     def holders(self, broker_name: str, cluster: str, address: str) -> list[LiveBroker]:
-        """Who is shown in routes under that broker name, or at that address."""
+        """The processes listed in routes under that broker name, or at that address."""
         return [
             live
             for live in self.liveness.near(broker_name, cluster, address)
@@ -150,7 +151,7 @@ class RouteTable:
         return live is None or live.version != version
 
     def route(self, topic: str, *, acting_master: bool = False) -> TopicRoute | None:
-        """Where the topic is, or None. The result is the caller's own; its queue data are shared and read-only."""
+        """The route of a topic, or None. The caller owns the result; its queue data are shared and read-only."""
         queues = self._topics.get(topic)
         if not queues:
             return None
@@ -188,7 +189,7 @@ class RouteTable:
         ]
 
     def system_topics(self) -> tuple[list[str], str | None]:
-        """Cluster and broker names, each of which is a topic too, and the address of some broker to ask for more."""
+        """Cluster and broker names, each of which is also a topic, and the address of some broker to ask for more."""
         topics = dict.fromkeys(
             n for cluster, names in self._clusters.items() for n in (cluster, *names)
         )
@@ -196,7 +197,7 @@ class RouteTable:
         return list(topics), next(addresses, None)
 
     def topics_with_flags(self, wanted: int, unwanted: int = 0) -> list[str]:
-        """Topics whose system flag has all the wanted bits (``TopicFlag``) and none of the unwanted."""
+        """Topics whose system flag has all wanted bits (``TopicFlag``) and none of the unwanted."""
         return [
             topic
             for topic, queues in self._topics.items()
@@ -207,15 +208,15 @@ class RouteTable:
         ]
 
     def wipe_write_perm(self, broker_name: str) -> int:
-        """Take the write bit from all the broker's topics until it registers a new version; how many those are."""
+        """Remove the write bit from all topics of a broker until it registers a new version; returns their number."""
         return self._change_perm(broker_name, lambda perm: perm & ~_WRITE)
 
     def add_write_perm(self, broker_name: str) -> int:
-        """Make all the broker's topics readable and writable; how many those are."""
+        """Make all topics of a broker readable and writable; returns their number."""
         return self._change_perm(broker_name, lambda _: READ_WRITE)
 
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
-        """Forget a topic, or the part of it that lies in one cluster. Brokers may register it again."""
+        """Remove a topic, or its part in one cluster. Brokers may register it again."""
         if cluster is None:
             self._topics.pop(topic, None)
             return
@@ -228,11 +229,11 @@ class RouteTable:
     def put_topic(
         self, topic: str, queue_datas: Iterable[QueueData], *, queues_max: int = QUEUES_MAX
     ) -> None:
-        """Take in a topic by hand.
+        """Add a topic by hand.
 
         Raises:
             Refused: a broker name is not registered, the table is full, or there are too many queues. Nothing was
-                taken in.
+                added.
         """
         queues = {q.broker_name: q for q in queue_datas}
         for name, data in queues.items():
@@ -279,12 +280,12 @@ class RouteTable:
         is_acting = r.acting_master is not None and r.broker_id == min(broker.addresses)
         if r.broker_id != MASTER_ID and not is_acting:
             return
-        # One topic is never a whole table: it is a broker telling of a change to that topic.
+        # One topic is never a whole table: it is a broker reporting a change to that topic.
         if delete_missing and len(r.topics) != 1:
             for topic in [t for t, q in self._topics.items() if r.broker_name in q]:
                 if topic not in r.topics:
                     self._remove_queues(topic, r.broker_name)
-        # A slave that stands in for its master is read from only.
+        # A slave that acts as master can only be read from.
         mask = ~_WRITE if r.broker_id != MASTER_ID and r.acting_master else -1
         take_all = is_first or self.is_changed(r.cluster, r.address, r.version)
         for name, topic_config in r.topics.items():
@@ -383,7 +384,7 @@ def _data_of(broker: _Broker) -> BrokerData:
 
 
 def _promote(data: BrokerData, queues: QueueData) -> None:
-    """Show the lowest slave as id 0 while there is no master, so that consumers go on (RocketMQ 5)."""
+    """List the lowest slave as id 0 while there is no master, so that consumers can continue (RocketMQ 5)."""
     if data.broker_addrs and MASTER_ID not in data.broker_addrs and not queues.perm & _WRITE:
         data.broker_addrs[MASTER_ID] = data.broker_addrs.pop(min(data.broker_addrs))
 

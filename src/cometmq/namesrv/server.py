@@ -7,17 +7,18 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
+from cometmq.base.clock import SystemClock
 from cometmq.base.descriptors import DescriptorShares
+from cometmq.base.disk import SystemFiles
 from cometmq.base.errors import CometError, RemotingError
 from cometmq.base.ports import Clock, Files
-from cometmq.base.system import SystemClock, SystemFiles
 from cometmq.namesrv.address_service import AddressService
 from cometmq.namesrv.claims import ANSWER_SECONDS
-from cometmq.namesrv.config import NamesrvConfig
 from cometmq.namesrv.kv import KVConfig
 from cometmq.namesrv.live_config import LiveConfig
 from cometmq.namesrv.liveness import LiveBroker
 from cometmq.namesrv.membership import Membership
+from cometmq.namesrv.namesrv_config import NamesrvConfig
 from cometmq.namesrv.processors import BrokerProcessor, ConfigProcessor, RouteProcessor
 from cometmq.namesrv.registration import MinIdChange
 from cometmq.namesrv.route_table import RouteTable
@@ -34,7 +35,7 @@ from cometmq.remoting.tls import TlsConfig, load_tls_config
 _log = logging.getLogger("cometmq.namesrv")
 
 _NOTICES_MAX = 256
-# Asked by clients at work, and refused when a topic or a key is not known yet.
+# Sent by clients in normal operation, and refused while a topic or a key is not known yet.
 _EVERYDAY = frozenset({RequestCode.GET_ROUTEINFO_BY_TOPIC, RequestCode.GET_KV_CONFIG})
 
 
@@ -72,15 +73,15 @@ class NameServer:
 
     @property
     def address_service_port(self) -> int | None:
-        """The bound HTTP port, None when the address service is off."""
+        """The bound HTTP port; None if the address service is off."""
         return None if self._address_service is None else self._address_service.port
 
     async def start(self) -> None:
-        """Serve from the return on.
+        """Start serving; on return, requests are accepted.
 
         Raises:
             ConfigError: a file named in the configuration cannot be used.
-            RemotingError: an address cannot be had. Nothing is left running.
+            RemotingError: an address cannot be bound. Nothing is left running.
         """
         config = self.config.current
         self.kv.load()
@@ -110,7 +111,7 @@ class NameServer:
             )
 
     async def stop(self) -> None:
-        """Close everything; nothing to save, since each change was saved before it was answered."""
+        """Close everything. There is nothing to save: each change was saved before it was answered."""
         if self._scan_timer is not None:
             self._scan_timer.cancel()
             self._scan_timer = None
@@ -145,7 +146,7 @@ class NameServer:
         self._address_service = service
 
     def _connection_lost(self, connection: Connection) -> None:
-        # While stopping, everybody's connection goes; that says nothing about the brokers.
+        # While stopping, all connections are closed; that says nothing about the brokers.
         if self._remoting is not None:
             self.membership.connection_lost(connection)
 
@@ -156,7 +157,7 @@ class NameServer:
         self._scan_timer = asyncio.get_running_loop().call_later(interval, self._schedule_scan)
 
     def _ask(self, broker: LiveBroker) -> bool:
-        """Send something over a broker's connection that every remoting client answers, be it as unknown to it."""
+        """Send a request over a broker's connection that every remoting client answers, if only as unknown."""
         if len(self._notices) >= _NOTICES_MAX:
             return False
         connection = broker.connections[0]
@@ -173,7 +174,7 @@ class NameServer:
             self.membership.answered(broker)
 
     def _notify(self, change: MinIdChange) -> None:
-        """Tell the brokers of a name which of them has the lowest id now (RocketMQ 5)."""
+        """Tell the brokers of a name which of them now has the lowest id (RocketMQ 5)."""
         if not self.config.current.notify_min_id_changed:
             return
         header = NotifyMinBrokerIdChangeHeader(

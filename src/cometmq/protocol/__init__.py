@@ -1,0 +1,1 @@
+"""RocketMQ's remoting protocol without I/O: bytes to commands and back."""

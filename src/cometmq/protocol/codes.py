@@ -154,7 +154,7 @@ class RequestCode(IntEnum):
     POP_ROLLBACK = 200056
     BATCH_ACK_MESSAGE = 200151
 
-    # our own: RocketMQ has no code between 5,002 and 200,000, and a binary header holds 15 bits of it
+    # our extensions: RocketMQ has no code between 5,002 and 200,000, and a binary header holds 15 bits
     BULK_PULL = 29001
     OPEN_SINK = 29002
     SINK_STORED = 29003

@@ -1,4 +1,4 @@
-"""A command: one request or reply, in memory. ``frame`` cuts and joins bytes, ``header_*`` encode the header.
+"""A command: one request or reply, in memory. ``frame`` splits and joins bytes, ``header_*`` encode the header.
 
 int32 length of the rest | int8 header encoding, int24 header length | header | body
 """
@@ -18,21 +18,24 @@ JSON: Final = 0
 BINARY: Final = 1
 
 VERSION: Final = 409
-"""What we claim to be: RocketMQ 4.9.8. Clients ask for SQL filters (232) and standard JSON routes (401) by it."""
+"""What we claim to be: RocketMQ 4.9.8. Clients look at it before they use SQL filters (232) and JSON routes (401)."""
+
+VERSION_NAME: Final = "V4_9_8"
+"""The same, as RocketMQ's tools show it."""
 
 Body = bytes | memoryview
 
 
 def encodable(text: str) -> str:
-    """The text with a question mark for each half character, which UTF-8 cannot carry."""
+    """The text with a question mark for each lone surrogate, which UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode()
 
 
 class Command(msgspec.Struct):
-    """One frame's content. ``ext`` holds the custom header as texts by wire name.
+    """The content of one frame. ``ext`` holds the custom header as strings by wire name.
 
-    ``body`` of a command to be sent may be given in parts (``body_parts``), which are written without joining them.
-    ``language`` is the enum name; ``encoding`` the header encoding it came in or is to leave in.
+    The ``body`` of a command to send may be given in parts (``body_parts``), which are written without joining them.
+    ``language`` is the enum name; ``encoding`` is the header encoding that it was received in or will be sent in.
     """
 
     code: int

@@ -1,11 +1,11 @@
 """JSON as fastjson reads and writes it, which is the form of RocketMQ's bodies and config files.
 
-Beyond the standard it has integer keys without quotes ``{0:"a"}``, objects as keys ``{{"queueId":0,..}:5}`` and
-``{"$ref":"$.a"}`` in place of an object that was already written. Reading takes the C decoder whenever the text
-is standard or becomes so by quoting its integer keys; only the rest goes through ``fastjson_reader``.
+Beyond the standard, it has integer keys without quotes ``{0:"a"}``, objects as keys ``{{"queueId":0,..}:5}`` and
+``{"$ref":"$.a"}`` in place of an object that was already written. Reading uses the C decoder if the text is standard
+JSON, or becomes so by quoting its integer keys; only the rest goes through ``fastjson_reader``.
 
-Whoever sends a body decides what reading it costs, hence ``Limits``: bytes and values are counted before anything is
-parsed, at a small part of the cost of parsing.
+The sender of a body determines the cost of reading it, hence ``Limits``: bytes and values are counted before anything
+is parsed, at a small fraction of the cost of parsing.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from cometmq.protocol import fastjson_reader, fastjson_writer
 
 T = TypeVar("T")
 
-# A whole string or the rest of the text behind a quote that nothing closes, to step over it; or what stands before an
-# integer key, and that key. A string always matches, closed or not, so that nothing is looked at again.
+# Either a whole string, or the rest of the text after an unclosed quote, to skip it; or an integer key and what
+# precedes it. A string always matches, closed or not, so that nothing is scanned twice.
 _INTEGER_KEY = re.compile(rb'"(?:[^"\\]++|\\.)*+["\\]?+|([{,]\s*+)(-?\d++)(?=\s*+:)', re.DOTALL)
 
 LOOSE_VALUES_MAX: Final = 200_000
-"""Values of a body that is read in several steps, as it is not what strict JSON would be: about a microsecond each."""
+"""Maximum number of values of a body that is not strict JSON and needs several passes: about a microsecond each."""
 
 
 class Limits(NamedTuple):
-    """How large a body may be. Commas and brackets inside strings count as values: be generous.
+    """How large a body may be. Commas and brackets inside strings count as values, so be generous.
 
     ``bytes_max`` is not below ``values_max``.
     """
@@ -41,7 +41,7 @@ class Limits(NamedTuple):
     loose_values_max: int = LOOSE_VALUES_MAX
 
     def check(self, raw: bytes, *, is_loose: bool = False) -> None:
-        """Raise RemoteProtocolError for a text that is above them."""
+        """Raise RemoteProtocolError for a text that exceeds them."""
         if len(raw) > self.bytes_max:
             raise RemoteProtocolError(
                 f"JSON of {len(raw)} bytes, where at most {self.bytes_max} are taken"
@@ -53,20 +53,20 @@ class Limits(NamedTuple):
 
 
 BODY: Final = Limits(4 * 1024 * 1024, 100_000, loose_values_max=50_000)
-"""Of most requests and replies. No client of RocketMQ comes near it, and it takes a tenth of a second at worst."""
+"""For most requests and replies. No RocketMQ client comes close, and it takes a tenth of a second at worst."""
 
 QUEUES: Final = Limits(16 * 1024 * 1024, LOOSE_VALUES_MAX)
-"""Of tables by queue: some 40,000 queues."""
+"""For tables by queue: about 40,000 queues."""
 
 TABLE: Final = Limits(64 * 1024 * 1024, 4_000_000, 4_000_000)
-"""Of what grows with a cluster: all its topics, groups or offsets. For replies of servers that were chosen."""
+"""For what grows with a cluster: all its topics, groups or offsets. Only for replies from servers that we chose."""
 
 FILE: Final = Limits(1 << 40, 1 << 40, 1 << 40)
-"""Of the server's own files."""
+"""For the server's own files."""
 
 
 def loads(data: bytes | str, *, limits: Limits = FILE) -> Any:
-    """The value of a fastjson text: keys are str, an object used as a key becomes its compact JSON text.
+    """The value of a fastjson text. Keys are str; an object used as a key becomes its compact JSON text.
 
     Raises:
         RemoteProtocolError: not JSON by any reading, nested too deeply, above the limits, or not UTF-8.
@@ -87,12 +87,12 @@ def decode(
     limits: Limits = BODY,
     mend: Callable[[Any], None] | None = None,
 ) -> T:
-    """The body as a typed value; unknown keys are ignored, numbers may come as texts.
+    """The body as a typed value; unknown keys are ignored, numbers may be strings.
 
     A table keyed by ``MessageQueue`` may be typed as such: object keys become queues.
 
     Args:
-        mend: changes what was read of a body that does not fit as it is, before that is tried again.
+        mend: modifies the value of a body that does not fit, before the conversion is tried again.
 
     Raises:
         RemoteProtocolError: naming ``what`` was expected.
@@ -100,7 +100,7 @@ def decode(
     raw = bytes(data)
     decoder = _decoder(cast(Hashable, wanted))
     try:
-        # Every value takes a byte at least, so that small bodies are passed without a look.
+        # Every value takes at least a byte, so small bodies need no check.
         if len(raw) > limits.values_max:
             limits.check(raw)
         if decoder is None:
@@ -123,7 +123,7 @@ def decode(
 
 
 def convert(value: Any, wanted: type[T]) -> T:
-    """A read value as a typed one. A null counts as absent, as it does in Java beans. Raises RemoteProtocolError."""
+    """A parsed value as a typed one. A null counts as absent, as in Java beans. Raises RemoteProtocolError."""
     try:
         return msgspec.convert(value, wanted, strict=False)
     except msgspec.ValidationError:
@@ -145,7 +145,7 @@ def dumps_standard(value: Any) -> bytes:
 
 
 def _check_second_try(raw: bytes, limits: Limits, fault: msgspec.ValidationError) -> None:
-    """Raise what is wrong with a body that is too large to be read another way."""
+    """Raise the original error for a body that is too large to be read another way."""
     try:
         limits.check(raw, is_loose=True)
     except RemoteProtocolError:
@@ -154,7 +154,7 @@ def _check_second_try(raw: bytes, limits: Limits, fault: msgspec.ValidationError
 
 @lru_cache(maxsize=256)
 def _decoder(wanted: Hashable) -> msgspec.json.Decoder[Any] | None:
-    """None for a type that holds a table keyed by objects, which strict JSON cannot have."""
+    """None for a type with a table keyed by objects, which strict JSON cannot have."""
     if _has_object_keys(msgspec.inspect.type_info(wanted)):
         return None
     return msgspec.json.Decoder(cast(type[Any], wanted), strict=False)
@@ -174,7 +174,7 @@ def _has_object_keys(info: msgspec.inspect.Type) -> bool:
 
 
 def _standard(raw: bytes) -> tuple[Any] | None:
-    """The value in a tuple, or None when the C decoder cannot read the text even with its integer keys quoted."""
+    """The value in a tuple, or None if the C decoder cannot read the text even with its integer keys quoted."""
     try:
         return (msgspec.json.decode(raw),)
     except RecursionError:

@@ -1,8 +1,8 @@
 """The tolerant reader behind ``fastjson``: everything fastjson accepts that strict JSON does not.
 
-Integer, bare and object keys, single quotes, commas too many, control characters inside strings, ``$ref``.
-Pure Python, hence bounded in values and depth. Every character is looked at once: a pattern is only tried where the one
-before it ended, and none goes back.
+Integer, bare and object keys, single quotes, superfluous commas, control characters inside strings, ``$ref``. Pure
+Python, hence bounded in values and depth. Every character is scanned once: a pattern is only tried where the previous
+one ended, and none backtracks.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from cometmq.model.message_queue import MessageQueue
 
 DEPTH_MAX: Final = 128
 VALUES_MAX: Final = 200_000
-"""About two microseconds each. Two thirds of a table by queue are its keys."""
+"""They take about two microseconds each. Two thirds of a table by queue are its keys."""
 
 ESCAPES_MAX: Final = 500_000
-"""Characters written with a backslash: a third of a microsecond each."""
+"""Maximum number of characters written with a backslash: a third of a microsecond each."""
 
 FOLLOWED_MAX: Final = 64
-"""References that lead to one another."""
+"""Maximum length of a chain of references."""
 
 COPIED_NODES_MAX: Final = 100_000
-"""How much resolving references may add: a few hundred bytes of nested ones can stand for billions of nodes."""
+"""Maximum number of nodes that references may add: a few hundred bytes of nested ones can expand to billions."""
 
 _VALUE_BYTES_MIN: Final = 2
 _NOT_BEFORE_VALUES: Final = bytes(byte for byte in range(256) if byte not in b",[{")
@@ -35,7 +35,7 @@ _INTEGER_DIGITS_MAX: Final = 40
 _BLANK = re.compile(r"[ \t\r\n\f\b]*+")
 _COMMAS = re.compile(r"[ \t\r\n\f\b]*+(?:,[ \t\r\n\f\b]*+)*+")
 _STRING = re.compile(r'"((?:[^"\\]++|\\.)*+)"|\'((?:[^\'\\]++|\\.)*+)\'', re.DOTALL)
-# No possessive group here: before Python 3.11.5 one that fails half-way, as in "0E", keeps what it has read.
+# No possessive group here: before Python 3.11.5, one that fails half-way, as in "0E", keeps what it has consumed.
 _NUMBER = re.compile(r"-?\d++(\.\d++)?([eE][+-]?\d++)?")
 _WORD = re.compile(r"[A-Za-z_$][\w$.\-]*+")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
@@ -49,11 +49,11 @@ def read(data: bytes, *, queue_keys: bool = False, values_max: int = VALUES_MAX)
     """The value of a text.
 
     Args:
-        queue_keys: give keys that are message queues as ``MessageQueue``, not as text.
+        queue_keys: return keys that are message queues as ``MessageQueue``, not as text.
         values_max: refuse a text that may hold more values.
 
     Raises:
-        RemoteProtocolError: what was expected, and at which character.
+        RemoteProtocolError: says what was expected, and at which character.
     """
     check_values(data, values_max)
     if data.count(b"\\") > ESCAPES_MAX:
@@ -71,7 +71,7 @@ def read(data: bytes, *, queue_keys: bool = False, values_max: int = VALUES_MAX)
 
 
 def check_values(data: bytes, values_max: int) -> None:
-    """Raise RemoteProtocolError when a text may hold more values, counted by what stands before each."""
+    """Raise RemoteProtocolError if a text may hold more values, counted by the characters that precede them."""
     # Most texts are too small for that many, and need no counting.
     if len(data) // _VALUE_BYTES_MIN > values_max:
         count = 1 + len(data.translate(None, _NOT_BEFORE_VALUES))
@@ -82,7 +82,7 @@ def check_values(data: bytes, values_max: int) -> None:
 
 
 def resolve(root: Any) -> Any:
-    """A copy of ``root`` with every ``{"$ref":path}`` replaced by what it points to, or None if to nothing."""
+    """A copy of ``root`` with every ``{"$ref":path}`` replaced by its target, or by None if there is none."""
     try:
         return _Resolver(root).copy(root, (), ())
     except RecursionError:
@@ -90,7 +90,7 @@ def resolve(root: Any) -> Any:
 
 
 class _Reader:
-    """Recursive descent; each method takes a position and returns the value and the position behind it."""
+    """Recursive descent; each method takes a position and returns the value and the position after it."""
 
     def __init__(self, text: str, queue_keys: bool) -> None:
         self._text = text
@@ -149,7 +149,7 @@ class _Reader:
         first = text[at : at + 1]
         if first == "{":
             if self._is_in_key:
-                # Its text would be quoted once per level: twice as many backslashes each time.
+                # Its text would be quoted once per level, with twice as many backslashes each time.
                 raise _expected("a key that is no object, inside of one that is", at)
             self._is_in_key = True
             pairs, at = self._object(at + 1, depth + 1)
@@ -209,7 +209,7 @@ class _Resolver:
             steps = self._steps[reference]
         else:
             return None
-        # An object inside itself has no finite copy; Java code never reads that deep either.
+        # An object inside itself has no finite copy; Java code never reads that deeply either.
         if steps in followed or steps == path[: len(steps)]:
             return None
         if len(followed) == FOLLOWED_MAX:
@@ -272,7 +272,7 @@ def _number(match: re.Match[str]) -> int | float:
 def _unescape(content: str, at: int) -> str:
     plain = _ESCAPE.sub(_unescaped, content)
     try:
-        # Puts surrogate pairs together; a lone half is no text in any encoding.
+        # Joins surrogate pairs; a lone surrogate is not valid in any encoding.
         return plain.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
         raise _expected("whole characters", at) from None

@@ -23,13 +23,13 @@ def write(value: Any, *, standard: bool) -> bytes:
     _write(value, parts, standard)
     text = b"".join(parts)
     if standard and not text.isascii():
-        # Outside of strings JSON is ASCII, so whatever is not stands in a string and may be escaped there.
+        # Outside strings JSON is ASCII, so any other character is inside a string and may be escaped there.
         return _NOT_ASCII.sub(_escaped, text.decode()).encode()
     return text
 
 
 def _write(value: Any, parts: list[bytes], standard: bool) -> None:
-    # Nearly all values are; to find that out last would be most of the work.
+    # Nearly all values are plain; checking this last would be most of the work.
     if type(value) in _PLAIN:
         parts.append(_encode(value))
     elif isinstance(value, msgspec.Struct):
@@ -80,7 +80,7 @@ def _key(key: Any, standard: bool) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _fields(struct_class: type[msgspec.Struct]) -> tuple[tuple[str, bytes, bool], ...]:
-    """Attribute, ``"key":`` and whether 0 is left out, of each field, sorted by key."""
+    """Attribute, ``"key":`` and whether 0 is left out, for each field, sorted by key."""
     omitted = getattr(struct_class, "OMITTED_WHEN_ZERO", ())
     pairs = zip(struct_class.__struct_encode_fields__, struct_class.__struct_fields__, strict=True)
     return tuple(
@@ -89,7 +89,7 @@ def _fields(struct_class: type[msgspec.Struct]) -> tuple[tuple[str, bytes, bool]
 
 
 def _java_double(value: float) -> bytes:
-    """``Double.toString``: always with a fraction, and ``1.0E10`` where Python prints ``10000000000.0``."""
+    """Like ``Double.toString``: always with a fraction, and ``1.0E10`` where Python prints ``10000000000.0``."""
     if value != value or value in (float("inf"), float("-inf")):
         return b"null"
     if value == 0 or 1e-3 <= abs(value) < 1e7:

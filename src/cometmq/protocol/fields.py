@@ -1,7 +1,7 @@
-"""Custom headers: typed structs here, texts by Java's field name on the wire.
+"""Custom headers: typed structs here, strings by Java's field names on the wire.
 
 A header class is a ``msgspec.Struct``; ``wire("a")`` names the key where it differs from the camel-cased Python name.
-Decoding converts the ext map in C (text to int, to bool); encoding writes what is not None.
+Decoding converts the ext map in C (strings to int or bool); encoding writes what is not None.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _INTEGER_CHARS_MAX: Final = 32
 
 
 class Header(msgspec.Struct, kw_only=True, rename="camel"):
-    """Base of all custom headers."""
+    """Base class of all custom headers."""
 
 
 H = TypeVar("H", bound=Header)
@@ -37,7 +37,7 @@ def decode_fields(header_class: type[H], ext: dict[str, str] | None) -> H:
     """A typed header from the ext map; unknown keys are ignored.
 
     Raises:
-        RemoteProtocolError: a required field is missing, or a text is not of the field's type.
+        RemoteProtocolError: a required field is missing, or a value is not of the field's type.
     """
     try:
         return msgspec.convert(ext or {}, header_class, strict=False)
@@ -67,9 +67,9 @@ def encode_fields(header: Header) -> dict[str, str]:
 
 
 def _as_java_reads(header_class: type[Header], ext: dict[str, str]) -> dict[str, Any]:
-    """Settles what Java accepts and msgspec does not: any text as a boolean, ``+5`` and ``007`` as integers.
+    """Normalise what Java accepts and msgspec does not: any text as a boolean, ``+5`` and ``007`` as integers.
 
-    An empty text counts as absent where an integer is wanted: that is how Java reads it from a binary header.
+    An empty string counts as absent where an integer is expected: that is how Java reads it from a binary header.
     """
     repaired: dict[str, Any] = dict(ext)
     for key, kinds in _kinds(header_class).items():

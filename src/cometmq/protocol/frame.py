@@ -1,13 +1,13 @@
-"""Bytes <-> commands: cuts frames out of a stream, decodes and encodes whole frames. No I/O.
+"""Bytes <-> commands: splits a stream into frames, decodes and encodes whole frames. No I/O.
 
-Next on a message's way: ``command`` (what is in a frame), ``remoting.dispatcher`` (who handles it).
+Next on a message's path: ``command`` (what is in a frame), ``remoting.dispatcher`` (who handles it).
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from cometmq.base.errors import LocalProtocolError, RemoteProtocolError
 from cometmq.protocol import header_binary, header_json
@@ -15,24 +15,35 @@ from cometmq.protocol.command import BINARY, JSON, Body, Command
 
 FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
 HEADER_BYTES_MAX: Final = (1 << 24) - 1
-"""What a frame can say."""
+"""The longest header that the format can express."""
 
 HEADER_BYTES_TAKEN: Final = 1024 * 1024
-"""What is read and sent. A header holds the properties of a message, which may have 32 KiB."""
+"""The longest header that is accepted and sent. It holds the properties of a message, up to 32 KiB."""
 
 JOINED_PART_BYTES_MAX: Final = 4096
-"""Parts of a body that are smaller than this on average are copied into one piece: each costs more to write than to
-copy."""
+"""Body parts that are smaller than this on average are joined: writing each costs more than copying it."""
 
 # length of the rest, header word
 _PREFIX = struct.Struct(">iI")
 _PREFIX_BYTES: Final = 8
+_HEADER_DECODERS: Final = {JSON: header_json.decode_header, BINARY: header_binary.decode_header}
+
+
+class LargeFrame(NamedTuple):
+    """The start of a frame: its header, and what has come of its body."""
+
+    command: Command
+    """Without its body."""
+    body_bytes: int
+    """The size of the whole body."""
+    begun: bytes
+    """The first bytes of it."""
 
 
 class FrameDecoder:
-    """Cuts a byte stream into commands. One per connection; not thread-safe.
+    """Splits a byte stream into commands. One per connection; not thread-safe.
 
-    A frame that is not yet complete waits as the bytes that came, never as memory taken in advance.
+    An incomplete frame is kept as the bytes received so far; memory is never allocated in advance.
     """
 
     __slots__ = ("_frame_bytes_max", "_pending", "_wanted_bytes")
@@ -44,11 +55,11 @@ class FrameDecoder:
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes of a frame that has not ended yet."""
+        """Bytes of an incomplete frame."""
         return len(self._pending)
 
     def clear(self) -> None:
-        """Let go of a frame that will not end."""
+        """Discard a frame that will not be completed."""
         self._pending = bytearray()
         self._wanted_bytes = _PREFIX_BYTES
 
@@ -56,7 +67,7 @@ class FrameDecoder:
         """The commands completed by ``data``, in order. Consume the iterator before feeding again.
 
         Raises:
-            RemoteProtocolError: the stream is broken and cannot be trusted any further.
+            RemoteProtocolError: the stream is broken and can no longer be trusted.
         """
         pending = self._pending
         if pending:
@@ -82,25 +93,43 @@ class FrameDecoder:
                 raise RemoteProtocolError(
                     f"header of {header_bytes} bytes; expected at most {HEADER_BYTES_TAKEN}"
                 )
+            decode_header = _HEADER_DECODERS.get(word >> 24)
+            if decode_header is None:
+                raise RemoteProtocolError(f"header encoding {word >> 24}; expected 0 or 1")
             frame_end = at + 4 + length
             if frame_end > end:
                 break
             header_at = at + _PREFIX_BYTES
             body_at = header_at + header_bytes
-            encoding = word >> 24
-            body = data[body_at:frame_end]
-            if encoding == JSON:
-                yield header_json.decode_header(view[header_at:body_at], body)
-            elif encoding == BINARY:
-                yield header_binary.decode_header(view[header_at:body_at], body)
-            else:
-                raise RemoteProtocolError(f"header encoding {encoding}; expected 0 or 1")
+            yield decode_header(view[header_at:body_at], data[body_at:frame_end])
             at = frame_end
         if at < end:
             pending += view[at:]
-            # A length counts only once it was checked above, which takes the whole prefix: before that, a hostile
-            # one would make us wait for, and keep, two gigabytes.
+            # A length counts only after the check above, which needs the whole prefix. Otherwise a hostile one would
+            # make us wait for, and keep, two gigabytes.
             self._wanted_bytes = frame_end - at if end - at >= _PREFIX_BYTES else _PREFIX_BYTES
+
+    def take_large(self, missing_bytes_min: int) -> LargeFrame | None:
+        """Hand over the frame that has not ended yet, if its header is here and so many bytes of it are missing.
+
+        The caller receives the rest of the body itself; the next byte to feed is the one behind that.
+
+        Raises:
+            RemoteProtocolError: the header cannot be read.
+        """
+        pending = self._pending
+        if not pending or self._wanted_bytes - len(pending) < missing_bytes_min:
+            return None
+        length, word = _PREFIX.unpack_from(pending)
+        body_at = _PREFIX_BYTES + (word & 0xFFFFFF)
+        if len(pending) < body_at:
+            return None
+        header = memoryview(bytes(pending[_PREFIX_BYTES:body_at]))
+        # ``feed`` has checked the prefix.
+        command = _HEADER_DECODERS[word >> 24](header, b"")
+        begun = bytes(pending[body_at:])
+        self.clear()
+        return LargeFrame(command, 4 + length - body_at, begun)
 
 
 def encode(command: Command) -> list[Body]:

@@ -61,7 +61,7 @@ def _encode(command: Command, remark: str, ext: dict[str, str]) -> bytes:
 
 
 def decode_header(header: bytes | memoryview, body: Body) -> Command:
-    """Raises RemoteProtocolError when lengths do not add up or texts are not UTF-8."""
+    """Raises RemoteProtocolError if lengths do not add up or strings are not UTF-8."""
     data = bytes(header)
     end = len(data)
     try:
@@ -108,6 +108,6 @@ def _entries(data: bytes, at: int, end: int) -> dict[str, str]:
         at = value_at + value_bytes
         if value_bytes < 0 or at > end:
             raise RemoteProtocolError(f"ext value of {value_bytes} bytes")
-        # Java reads an empty value back as null; as an empty text it is what the JSON header would have said.
+        # Java reads an empty value as null; an empty string is what the JSON header would contain.
         ext[data[key_at : value_at - 4].decode()] = data[value_at:at].decode()
     return ext

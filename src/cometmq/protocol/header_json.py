@@ -1,7 +1,7 @@
 """The JSON header: ``{"code":..,"extFields":{..},"flag":..,"language":..,"opaque":..,"remark":..,"version":..}``.
 
-Well-formed headers decode straight into a typed struct. What some clients send beside the rules (numbers as ext
-values, a language by number) takes a second, tolerant pass.
+Well-formed headers decode straight into a typed struct. Deviations that some clients send (numbers as ext values, a
+language by number) take a second, tolerant pass.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cometmq.protocol.command import JSON, Body, Command, encodable
 
 
 class _Header(msgspec.Struct, omit_defaults=True):
-    # Alphabetical, as Java writes them. No field may have its default left out but those Java omits too.
+    # Alphabetical, as Java writes them. Defaults may only be omitted for fields that Java omits, too.
     code: int = msgspec.UNSET  # type: ignore[assignment]
     extFields: dict[str, str] | None = None
     flag: int = msgspec.UNSET  # type: ignore[assignment]
@@ -56,7 +56,7 @@ def encode_header(command: Command) -> bytes:
     try:
         return _encode(header)
     except UnicodeEncodeError:
-        # Half a character, as in a file name that is not UTF-8. Java writes a question mark for it.
+        # A lone surrogate, as in a file name that is not UTF-8. Java writes a question mark for it.
         header.remark = header.remark and encodable(header.remark)
         header.extFields = header.extFields and {
             encodable(key): encodable(value) for key, value in header.extFields.items()
@@ -65,7 +65,7 @@ def encode_header(command: Command) -> bytes:
 
 
 def decode_header(header: bytes | memoryview, body: Body) -> Command:
-    """Raises RemoteProtocolError when the header is no JSON object or holds what cannot be a header."""
+    """Raises RemoteProtocolError if the header is not a JSON object or holds values that cannot be a header's."""
     try:
         incoming = _decode(header)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""Base of the JSON bodies: a struct that knows how to become fastjson text and how to be read from it."""
+"""Base class of the JSON bodies: a struct that can be encoded as fastjson text and decoded from it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class JsonBody(msgspec.Struct, kw_only=True, rename="camel"):
     """Wire keys are the attribute names in camel case unless a field says otherwise."""
 
     LIMITS: ClassVar[fastjson.Limits] = fastjson.BODY
-    """What is read at most; a body that may be larger says so."""
+    """Maximum size; a body that may be larger overrides it."""
 
     @classmethod
     def decode(cls, data: bytes | memoryview) -> Self:
-        """Raises RemoteProtocolError when ``data`` is not such a body."""
+        """Raises RemoteProtocolError if ``data`` is not such a body."""
         return fastjson.decode(data, cls, limits=cls.LIMITS)
 
     def encode(self) -> bytes:

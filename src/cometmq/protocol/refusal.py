@@ -1,4 +1,4 @@
-"""How a handler says no: it raises ``Refused``, and ``remoting.dispatcher`` turns that into the reply."""
+"""How a handler refuses a request: it raises ``Refused``, and ``remoting.dispatcher`` turns that into the reply."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from cometmq.base.errors import CometError
 
 
 class Refused(CometError):
-    """The request is answered with this code and remark. Not a fault of ours; ``Dispatcher.everyday``
-    tells which refusals are not even worth a line in the log."""
+    """The request is answered with this code and remark.
+
+    Not an internal error; ``Dispatcher.everyday`` lists the refusals that are not even worth a log line.
+    """
 
     def __init__(self, code: int, remark: str, ext: dict[str, str] | None = None) -> None:
         super().__init__(code, remark)

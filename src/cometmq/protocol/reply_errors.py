@@ -1,7 +1,7 @@
-"""Replies that say no, as exceptions: one small class per response code.
+"""Error replies as exceptions: one small class per response code.
 
-``error_for`` picks the class by the code; the table is built from the classes, so a class is all a new code needs.
-``retryable`` follows what RocketMQ's producer sends again, ``route_is_stale`` tells when to ask the name server first.
+``error_for`` picks the class by code; the table is built from the classes, so a new code only needs a class.
+``retryable`` follows what RocketMQ's producer retries; ``route_is_stale`` tells when to ask the name server first.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ class BrokerReplyError(CometError):
 
 
 class UnknownReply(BrokerReplyError):
-    """A code this version knows nothing about. Never retried: nobody can say what it would do."""
+    """A code that this version does not know. Never retried, because the effect is unknown."""
 
 
 def error_for(reply: Command, address: str) -> BrokerReplyError:
-    """The exception of an error reply that came from ``address``."""
+    """The exception for an error reply from ``address``."""
     error_class = ERRORS.get(reply.code, UnknownReply)
     return error_class(reply.code, reply.remark, address)
 
 
 class SystemFault(BrokerReplyError):
-    """The peer failed; its remark is the only hint at why."""
+    """The peer failed; its remark is the only hint at the cause."""
 
     CODE = ResponseCode.SYSTEM_ERROR
     retryable = True
 
 
 class SystemBusy(BrokerReplyError):
-    """Flow control: the peer asks for patience. The remark names the rule."""
+    """Flow control: the peer asks for back-off. The remark names the rule."""
 
     CODE = ResponseCode.SYSTEM_BUSY
     retryable = True
@@ -72,7 +72,7 @@ class FlushDiskTimeout(BrokerReplyError):
 
 
 class SlaveNotAvailable(BrokerReplyError):
-    """Stored, but no replica could take it; or a request that only a master answers."""
+    """Stored, but no replica was available; or a request that only a master answers."""
 
     CODE = ResponseCode.SLAVE_NOT_AVAILABLE
 
@@ -84,7 +84,7 @@ class FlushSlaveTimeout(BrokerReplyError):
 
 
 class MessageIllegal(BrokerReplyError):
-    """Body, properties or topic break a limit."""
+    """Body, properties or topic exceed a limit."""
 
     CODE = ResponseCode.MESSAGE_ILLEGAL
 
@@ -111,7 +111,7 @@ class NoPermission(BrokerReplyError):
 
 
 class TopicNotExist(BrokerReplyError):
-    """The topic is not there; what is known about its route is out of date."""
+    """The topic does not exist; the cached route is out of date."""
 
     CODE = ResponseCode.TOPIC_NOT_EXIST
     retryable = True
@@ -119,7 +119,7 @@ class TopicNotExist(BrokerReplyError):
 
 
 class TopicExistAlready(BrokerReplyError):
-    """The topic to be created is there."""
+    """The topic to create exists already."""
 
     CODE = ResponseCode.TOPIC_EXIST_ALREADY
 
@@ -137,25 +137,25 @@ class PullRetryImmediately(BrokerReplyError):
 
 
 class PullOffsetMoved(BrokerReplyError):
-    """The offset is outside of the queue. A pull result rather than an error."""
+    """The offset is outside the queue. A pull result rather than an error."""
 
     CODE = ResponseCode.PULL_OFFSET_MOVED
 
 
 class QueryNotFound(BrokerReplyError):
-    """What was asked for is not there."""
+    """What was asked for does not exist."""
 
     CODE = ResponseCode.QUERY_NOT_FOUND
 
 
 class SubscriptionParseFailed(BrokerReplyError):
-    """The filter expression cannot be read."""
+    """The filter expression cannot be parsed."""
 
     CODE = ResponseCode.SUBSCRIPTION_PARSE_FAILED
 
 
 class SubscriptionNotExist(BrokerReplyError):
-    """The broker knows no such subscription of the group; a heartbeat will tell it."""
+    """The broker does not know this subscription of the group; a heartbeat will announce it."""
 
     CODE = ResponseCode.SUBSCRIPTION_NOT_EXIST
 
@@ -167,7 +167,7 @@ class SubscriptionNotLatest(BrokerReplyError):
 
 
 class SubscriptionGroupNotExist(BrokerReplyError):
-    """The group is not there and may not be made."""
+    """The group does not exist and may not be created."""
 
     CODE = ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
 
@@ -185,7 +185,7 @@ class FilterDataNotLatest(BrokerReplyError):
 
 
 class InvalidParameter(BrokerReplyError):
-    """A header field has a value that cannot be."""
+    """A header field has an invalid value."""
 
     CODE = ResponseCode.INVALID_PARAMETER
 
@@ -266,7 +266,7 @@ class BrokerNotExist(BrokerReplyError):
 
 
 class BrokerDispatchNotComplete(BrokerReplyError):
-    """The broker has not yet indexed what it stored."""
+    """The broker has not yet indexed what it has stored."""
 
     CODE = ResponseCode.BROKER_DISPATCH_NOT_COMPLETE
 
@@ -292,7 +292,7 @@ class NotLeaderForQueue(BrokerReplyError):
 
 
 class IllegalOperation(BrokerReplyError):
-    """Not to be done on this peer."""
+    """Not allowed on this peer."""
 
     CODE = ResponseCode.ILLEGAL_OPERATION
 

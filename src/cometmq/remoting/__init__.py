@@ -1,0 +1,1 @@
+"""Connections: servers and clients that exchange commands; TLS; signed requests."""

@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection
 from cometmq.base.errors import CallTimedOut, ConnectFailed
 from cometmq.model.address import split_address
 from cometmq.protocol.command import Command
-from cometmq.remoting.config import RemotingClientConfig
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.remoting.endpoint import Endpoint, OnClose
+from cometmq.remoting.remoting_config import RemotingClientConfig
 from cometmq.remoting.tls import TlsConfig
 
 logger = logging.getLogger("cometmq.remoting")

@@ -1,15 +1,13 @@
-"""One peer: bytes in, commands to the dispatcher, replies out, and the calls we make ourselves.
+"""One peer: bytes in, replies out, and the calls that we make ourselves.
 
-What the sockets give in one turn of the loop is first cut into commands (``protocol.frame``), for all connections; then
-the commands are handled one after another, and what they answer leaves in one write per connection. To do one kind of
-work many times, and then the next, is a quarter faster than to change between them for every request. No task, future
-or timer exists per request. A turn has a time: when it is over, each connection still has a few of its commands handled
-and the rest waits for the next turn. So whoever sends little is not kept waiting by whoever sends without end.
+Bytes are cut into commands as they come (``protocol.frame``). The commands wait for the next turn of the event loop,
+which hands them to the dispatcher and writes all replies at once (``remoting.turn``). No task, future or timer exists
+per request.
 
-Reading stops ("held") while the peer does not take what we sent, or while too many of its requests are being worked on
-in the background. Commands that were not reached wait and go on later.
-A connection that we opened is never held for its unsent bytes: the other end stops reading us while we do not read
-it, and two ends that both wait for the other to read would wait for ever. There the callers wait instead.
+Reading is held while the peer does not take what we sent, or while too many of its requests are being worked on in the
+background. Commands that have been received by then wait until reading is released. A connection that we opened is
+never held for its unsent bytes: the other end stops reading from us while we do not read from it, and two ends that
+wait for each other to read would wait forever. There the callers wait instead.
 
 Everything here belongs to the event loop's thread.
 """
@@ -21,7 +19,6 @@ import logging
 import math
 from collections import deque
 from collections.abc import Coroutine
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from cometmq.base.errors import (
@@ -31,8 +28,9 @@ from cometmq.base.errors import (
     TooManyInFlight,
 )
 from cometmq.model.address import pack_host
-from cometmq.protocol.command import FLAG_ONEWAY, FLAG_RESPONSE, Body, Command
+from cometmq.protocol.command import FLAG_ONEWAY, Body, Command
 from cometmq.protocol.frame import FrameDecoder, encode
+from cometmq.remoting.large_body import LARGE_BYTES, LargeBody, LentMemory
 from cometmq.remoting.pending import PendingCalls
 
 if TYPE_CHECKING:
@@ -47,22 +45,17 @@ HELD_STOPPING: Final = 4
 HELD_CLOSED: Final = 8
 HELD_TURN: Final = 16
 
-# So many commands are handled before the time is looked at, and of every connection in each turn.
-STEP_COUNT: Final = 16
-# A connection that has more than this left when its turn is over is not read until they are handled.
-LEFT_COUNT_MAX: Final = 256
-
-# A body from this size on is handed to the transport at once, so that its size counts for back-pressure
-# before the next request is handled; smaller ones wait for the end of the chunk, at most so many parts.
+# A body of at least this size goes to the transport at once, so that it counts for back-pressure before the next
+# request is handled. Smaller ones wait for the end of the turn, but never more than so many parts.
 BULK_BYTES: Final = 16 * 1024
 PARTS_MAX: Final = 512
 
-# Our own requests leave earlier: the server works on the first ones while the next are being made. A producer with 64
-# sends in flight gained between a third and double by it on a machine that others used, too.
+# Our own requests leave earlier: the server works on the first ones while we make the next. A producer with 64 sends in
+# flight gained between a third and double by this on a machine shared with others.
 REQUEST_PARTS_MAX: Final = 32
 
 REASON_CHARS_MAX: Final = 300
-"""A reason is cut short, because it may quote what the peer sent."""
+"""Reasons are cut to this length, because they may quote what the peer sent."""
 
 
 class Connection(asyncio.Protocol):
@@ -71,30 +64,29 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "__weakref__",
         "_broken",
-        "_commands",
         "_decoder",
-        "_dispatch",
         "_drained",
         "_endpoint",
         "_flush_scheduled",
-        "_held",
-        "_is_handling",
         "_is_lost",
         "_is_paused",
-        "_late",
         "_loop",
         "_out",
         "_parts_max",
         "_pending",
         "_time",
         "_transport",
+        "_turn",
         "_writers_waiting",
         "close_reason",
         "closed_at",
+        "commands",
         "congested_at",
         "frame_began",
         "handlers_running",
+        "held",
         "is_accepted",
+        "is_handling",
         "is_queued",
         "last_active",
         "peer",
@@ -110,29 +102,31 @@ class Connection(asyncio.Protocol):
         self.peer_host = b""
         """The same as a record stores it: the born host of what the peer sends."""
         self.is_accepted = is_accepted
+        self.commands: deque[Command] = deque()
+        """Received, and not handled yet. The turn takes them from the left."""
+        self.held = 0
+        """The reasons why the peer is not read from and its commands are not handled, as bits."""
         self.is_queued = False
-        """Whether the endpoint will have it handle what it received."""
+        """Whether the connection waits for the next turn."""
+        self.is_handling = False
+        """Whether the turn is handling the commands of this connection, and will flush the replies."""
         self.last_active = loop.time()
         self.congested_at: float | None = None
-        """Since when the unsent bytes are above the high mark."""
+        """Since when the unsent bytes have been above the high-water mark."""
         self.closed_at: float | None = None
         self.close_reason = ""
         self.handlers_running = 0
         self.frame_began: float | None = None
-        """Since when the peer has been sending the frame that is not complete yet."""
+        """Since when the peer has been sending a frame that is not complete yet."""
         self.unhandled_bytes = 0
         """Received, and neither handled nor dropped yet."""
         self._endpoint = endpoint
-        self._dispatch = endpoint.dispatcher.dispatch
+        self._turn = endpoint.turn
         self._loop = loop
         self._time = loop.time
         self._transport = cast(asyncio.Transport, None)
         self._decoder = FrameDecoder(limits.frame_bytes_max)
-        self._commands: deque[Command] = deque()
         self._broken: str | None = None
-        self._late: list[bytes] = []
-        self._held = 0
-        self._is_handling = False
         self._is_lost = False
         self._is_paused = False
         self._out: list[Body] = []
@@ -144,22 +138,22 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_closed(self) -> bool:
-        """No more commands are taken or sent; the last bytes may still be leaving."""
-        return self._held & HELD_CLOSED != 0
+        """No more commands are handled or sent; the last bytes may still be leaving."""
+        return self.held & HELD_CLOSED != 0
 
     @property
     def is_congested(self) -> bool:
-        """The peer does not take what was sent: more than the high mark is waiting."""
+        """The peer does not take what was sent: more than the high-water mark is waiting."""
         return self.congested_at is not None
 
     @property
     def is_held(self) -> bool:
-        """The peer is not read from at present, or no more."""
-        return self._held != 0
+        """The peer is not read from at present, or any more."""
+        return self.held != 0
 
     @property
     def in_flight(self) -> int:
-        """Our calls that the peer has not answered."""
+        """Our calls that the peer has not answered yet."""
         return len(self._pending)
 
     @property
@@ -168,47 +162,47 @@ class Connection(asyncio.Protocol):
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     def send(self, command: Command) -> None:
-        """Send a command as it is; commands of one turn of the loop leave together. Dropped when closed.
+        """Send a command as it is; those of one turn of the loop leave together. Dropped when closed.
 
         Raises:
             LocalProtocolError: the command does not fit into a frame.
         """
-        if self._held & HELD_CLOSED:
+        if self.held & HELD_CLOSED:
             return
         out = self._out
         out += encode(command)
         is_bulky = command.body_parts is not None or len(command.body) >= BULK_BYTES
         if is_bulky or len(out) >= self._parts_max:
             self.flush()
-        elif not self._is_handling and not self._flush_scheduled:
+        elif not self.is_handling and not self._flush_scheduled:
             self._flush_scheduled = True
             self._loop.call_soon(self.flush)
 
     def send_frame(self, frame: bytes) -> None:
-        """Send a reply that is encoded already, with the others of this turn of the loop. Dropped when closed."""
-        if self._held & HELD_CLOSED:
+        """Send an encoded reply, together with the others of this turn of the loop. Dropped when closed."""
+        if self.held & HELD_CLOSED:
             return
         self._out.append(frame)
         if len(self._out) >= PARTS_MAX:
             self.flush()
-        elif not self._is_handling and not self._flush_scheduled:
+        elif not self.is_handling and not self._flush_scheduled:
             self._flush_scheduled = True
             self._loop.call_soon(self.flush)
 
     def add_frame(self, frame: bytes) -> None:
-        """The same inside ``Dispatcher.finish``, after which the connection is flushed anyway."""
-        if not self._held & HELD_CLOSED:
+        """The same for the finish of a gathered kind, after which the turn flushes the connection anyway."""
+        if not self.held & HELD_CLOSED:
             self._out.append(frame)
 
     def oneway(self, command: Command) -> None:
         """Send a request that nobody answers; nothing tells whether it arrived."""
         command.flag |= FLAG_ONEWAY
-        # A number of its own: should the peer answer in spite of the flag, no call takes it for its reply.
+        # An opaque of its own: if the peer answers in spite of the flag, no call takes that for its reply.
         command.opaque = self._pending.number()
         self.send(command)
 
     async def call(self, command: Command, timeout: float) -> Command:
-        """Send a request and return its reply, whatever code that has. The opaque is given here.
+        """Send a request and return its reply, whatever its code. The opaque is assigned here.
 
         Raises:
             CallTimedOut: no reply within ``timeout`` seconds; ``sent`` is False when the peer was too congested to
@@ -219,16 +213,35 @@ class Connection(asyncio.Protocol):
         deadline = self._time() + timeout
         if self.congested_at is not None:
             await self.drained(timeout)
+        reply = self.start_call(command, deadline)
+        try:
+            return await reply
+        finally:
+            # Only a cancelled call is still there; its reply will be dropped as unknown.
+            self._pending.forget(command.opaque)
+
+    def start_call(
+        self, command: Command, deadline: float = math.inf, memory: LentMemory | None = None
+    ) -> asyncio.Future[Command]:
+        """Send a request now, however much waits to be sent, and return the future of its reply; see ``call``.
+
+        Args:
+            deadline: on the loop's clock; then the future fails with CallTimedOut.
+            memory: lent for the body of the reply, should it be large.
+
+        Raises:
+            ConnectionLost: the connection is closed.
+            TooManyInFlight: the bound on unanswered calls is reached; nothing was sent.
+        """
         if self.is_closed:
             raise ConnectionLost(f"connection to {self.peer} is closed: {self.close_reason}")
-        opaque, future = self._pending.add(command.code, deadline)
-        command.opaque = opaque
+        command.opaque, reply = self._pending.add(command.code, deadline, memory)
         try:
             self.send(command)
-            return await future
-        finally:
-            # Only a cancelled or unsendable call is still there; its reply will be dropped as unknown.
-            self._pending.forget(opaque)
+        except BaseException:
+            self._pending.forget(command.opaque)
+            raise
+        return reply
 
     async def drained(self, timeout: float) -> None:
         """Return once the peer has taken enough of what was sent. Raises as ``call`` does."""
@@ -260,10 +273,10 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def part(self, reason: str) -> None:
-        """Close what we send after what is queued, and read on into nothing until the peer closes, too.
+        """Send what is queued and close our half; discard what the peer sends until it closes, too.
 
-        A plain close with requests still unread makes the kernel reset the connection, and the peer may then lose
-        replies that had already arrived.
+        A plain close with unread requests makes the kernel reset the connection, and the peer may then lose replies
+        that had already arrived.
         """
         if self.is_closed:
             return
@@ -284,22 +297,22 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def hold(self, why: int) -> None:
-        """Stop reading until every reason is released."""
-        self._held |= why
+        """Stop reading, and handle no more commands, until every reason is released."""
+        self.held |= why
         if not self._is_paused and not self.is_closed and not self._transport.is_closing():
             self._is_paused = True
             self._transport.pause_reading()
 
     def release(self, why: int) -> None:
-        if not self._held & why:
+        if not self.held & why:
             return
-        self._held &= ~why
-        # Inside the handling loop the loop itself goes on.
-        if not self._held and not self._is_handling:
-            self.handle_commands()
+        self.held &= ~why
+        if not self.held:
+            # It handles the commands that are left, and reads on.
+            self._turn.add(self)
 
     def run_handler(self, work: Coroutine[Any, Any, None], body_bytes: int = 0) -> None:
-        """Work on a request in the background, which keeps a body of so many bytes until it is done."""
+        """Work on a request in the background; it keeps a body of ``body_bytes`` until it is done."""
         self._endpoint.run_handler(self, work, body_bytes)
 
     def __repr__(self) -> str:
@@ -311,7 +324,7 @@ class Connection(asyncio.Protocol):
                 (HELD_HANDLERS, "handlers"),
                 (HELD_STOPPING, "stopping"),
             )
-            if self._held & bit
+            if self.held & bit
         ]
         return (
             f"<Connection {'from' if self.is_accepted else 'to'} {self.peer} {state}"
@@ -342,16 +355,23 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.last_active = self._time()
-        if self._held & HELD_CLOSED:
+        if self.held & HELD_CLOSED or self._broken is not None:
             return
-        self.unhandled_bytes += len(data)
-        if self._held:
-            # A transport may deliver once more after it was told to pause.
-            self._late.append(data)
-        else:
-            self._decode(data)
-            self._endpoint.handle_soon(self)
-        self._endpoint.received(len(data))
+        self._decode(data)
+        # A transport may deliver once more after it was told to pause: then the commands wait.
+        if not self.held:
+            self._turn.add(self)
+        endpoint, size_bytes = self._endpoint, len(data)
+        self.unhandled_bytes += size_bytes
+        endpoint.unhandled_bytes += size_bytes
+        if endpoint.unhandled_bytes > endpoint.limits.received_bytes_max:
+            endpoint.make_room()
+
+    def body_received(self, command: Command) -> None:
+        """A command whose large body is complete; see ``large_body``."""
+        if not self.held & HELD_CLOSED:
+            self.commands.append(command)
+            self._turn.add(self)
 
     def pause_writing(self) -> None:
         self.congested_at = self._time()
@@ -368,105 +388,48 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         # What came together with the end is still to be handled.
-        self.handle_commands()
-        self.flush()
+        self._turn.run_alone(self)
         self._end(self._peer_left())
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        # Nobody takes the replies any more, but what was sent one-way is to be done.
+        # Nobody takes the replies any more, but one-way requests are still to be carried out.
         self._is_lost = True
-        self.handle_commands()
+        self._turn.run_alone(self)
         self._end(self._peer_left() if exc is None else f"{type(exc).__name__}: {exc}")
         logger.debug("connection closed peer=%s reason=%s", self.peer, self.close_reason)
         self._endpoint.lost(self)
 
-    # Inside.
+    # What the turn calls.
 
-    def handle_commands(self) -> None:
-        """Handle what has been received, until reading is held, and send the replies."""
-        self.handle_received()
-        self._endpoint.dispatcher.finish()
-        if self._out:
-            self.flush()
+    def take_reply(self, reply: Command) -> None:
+        """Give a reply to whoever called."""
+        if not self._pending.answer(reply):
+            logger.debug(
+                "reply dropped peer=%s opaque=%d code=%d", self.peer, reply.opaque, reply.code
+            )
 
-    def handle_received(self, deadline: float = math.inf) -> bool:
-        """Handle what has been received, until reading is held; the replies wait for ``flush``.
-
-        Returns False when it has gone on until ``deadline`` (``time.monotonic``) and more is to be done.
-        """
-        if self._is_handling:
-            return True
-        self._is_handling = True
-        self._held &= ~HELD_TURN
-        dispatch = self._dispatch
-        commands = self._commands
-        try:
-            while not self._held:
-                if commands:
-                    for _ in range(min(STEP_COUNT, len(commands))):
-                        command = commands.popleft()
-                        if command.flag & FLAG_RESPONSE:
-                            self._take_reply(command)
-                        else:
-                            dispatch(self, command)
-                        if self._held:
-                            break
-                    if commands and monotonic() > deadline:
-                        break
-                elif self._broken is not None:
-                    self._close_broken(self._broken)
-                elif self._late:
-                    self._decode(self._late.pop(0))
-                else:
-                    break
-        finally:
-            self._is_handling = False
-        if self._held:
-            return True
-        if commands:
-            if len(commands) > LEFT_COUNT_MAX:
-                self.hold(HELD_TURN)
-            return False
+    def read_on(self) -> None:
+        """Every command has been handled."""
+        if self._broken is not None:
+            self._close_broken(self._broken)
+            return
         left_bytes = self._decoder.pending_bytes
         self._endpoint.unhandled_bytes -= self.unhandled_bytes - left_bytes
         self.unhandled_bytes = left_bytes
         if self._is_paused:
             self._is_paused = False
             if self.frame_began is not None:
-                # The time in which nobody read is not the peer's.
+                # The time during which nobody read is not the peer's fault.
                 self.frame_began = self._time()
             if not self._transport.is_closing():
                 self._transport.resume_reading()
-        return True
-
-    def _decode(self, data: bytes) -> None:
-        before = len(self._commands)
-        try:
-            self._commands.extend(self._decoder.feed(data))
-        except RemoteProtocolError as error:
-            # What came before the fault is good, and is handled first. Its text alone: the error itself holds on to
-            # the bytes, and to this connection.
-            self._broken = str(error)[:REASON_CHARS_MAX]
-        if not self._decoder.pending_bytes:
-            self.frame_began = None
-        elif self.frame_began is None or len(self._commands) > before:
-            self.frame_began = self.last_active
-
-    def _close_broken(self, reason: str) -> None:
-        logger.warning("connection closed peer=%s reason=%s", self.peer, reason)
-        self.close(f"the peer broke the protocol: {reason}")
-
-    def _take_reply(self, reply: Command) -> None:
-        if not self._pending.answer(reply):
-            logger.debug(
-                "reply dropped peer=%s opaque=%d code=%d", self.peer, reply.opaque, reply.code
-            )
 
     def flush(self) -> None:
+        """Write what is queued."""
         self._flush_scheduled = False
         out = self._out
-        if not out or self._is_lost or self._held & HELD_CLOSED:
+        if not out or self._is_lost or self.held & HELD_CLOSED:
             return
         self._out = []
         self.last_active = self._time()
@@ -482,14 +445,38 @@ class Connection(asyncio.Protocol):
                 )
                 self.abort(f"the peer left {unsent_bytes} bytes unread")
 
+    # Inside.
+
+    def _decode(self, data: bytes) -> None:
+        before = len(self.commands)
+        try:
+            self.commands.extend(self._decoder.feed(data))
+            if not self.is_accepted:
+                large = self._decoder.take_large(LARGE_BYTES)
+                if large is not None:
+                    LargeBody.receive(self, self._transport, large, self._pending)
+        except RemoteProtocolError as error:
+            # The commands before the fault are good, and are handled first. Only the text is kept: the error itself
+            # would hold on to the bytes, and to this connection.
+            self._broken = str(error)[:REASON_CHARS_MAX]
+        if not self._decoder.pending_bytes:
+            self.frame_began = None
+        elif self.frame_began is None or len(self.commands) > before:
+            self.frame_began = self.last_active
+
+    def _close_broken(self, reason: str) -> None:
+        # Gathered requests get their replies before the connection closes.
+        self._turn.finish()
+        logger.warning("connection closed peer=%s reason=%s", self.peer, reason)
+        self.close(f"the peer broke the protocol: {reason}")
+
     def _end(self, reason: str) -> None:
         if self.is_closed:
             return
-        self._held |= HELD_CLOSED
+        self.held |= HELD_CLOSED
         self.closed_at = self._time()
         self.close_reason = reason
-        self._commands.clear()
-        self._late.clear()
+        self.commands.clear()
         self._decoder.clear()
         self._out.clear()
         self._endpoint.unhandled_bytes -= self.unhandled_bytes

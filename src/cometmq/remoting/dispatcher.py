@@ -1,6 +1,6 @@
-"""Request code -> handler, and whatever a handler does -> reply.
+"""Maps request codes to handlers, and turns whatever a handler does into the reply.
 
-Comes after ``connection`` on a message's way; the handlers are the processors of broker, name server and client.
+Before this on a message's way: ``turn``; the handlers are the processors of broker, name server and client.
 """
 
 from __future__ import annotations
@@ -21,11 +21,17 @@ logger = logging.getLogger("cometmq.remoting")
 REMARK_CHARS_MAX: Final = 1000
 
 Handler = Callable[[Connection, Command], Command | bytes | Awaitable[Command | None] | None]
-"""Returns the reply, as a command or as its frame; or None, to answer later with ``connection.send`` or never; or an
-awaitable of the reply or None."""
+"""Returns the reply, as a command or as its frame; None to answer later with ``connection.send``, or never; or an
+awaitable of a reply or None."""
 
 Guard = Callable[[Connection, Command], Command | None]
-"""Looks at a request before its handler does; a command it returns is the answer, and the handler is not called."""
+"""Looks at a request before its handler does. A command that it returns is the reply; then no handler is called."""
+
+Finish = Callable[[], None]
+"""Does the work of the gathered requests of one kind, and answers them."""
+
+AnswerError = Callable[[Connection, Command, Exception], None]
+"""``Dispatcher.answer_error``, for those who finish gathered requests."""
 
 
 class Dispatcher:
@@ -33,44 +39,36 @@ class Dispatcher:
 
     def __init__(self) -> None:
         self._handlers: dict[int, Handler] = {}
+        self.kinds: dict[int, Finish] = {}
+        """What finishes the requests of a code that is gathered; see ``gather``."""
         self.guards: list[Guard] = []
         self.everyday: Container[int] = frozenset()
-        """Codes of requests that are refused in a day's work: a topic not found, an offset not known. Of all others a
-        refusal is logged."""
+        """Codes whose requests are refused every day: a topic not found, an offset not known. Refusals of all others
+        are logged."""
         self.in_spare_time: Callable[[], None] = _nothing
-        """Called when everything is answered and nothing new has come; what it does keeps the next request waiting."""
-        self._joining: frozenset[int] = frozenset()
-        self._finish_joined: Callable[[], None] = _nothing
-        self._is_unfinished = False
+        """Called when everything is answered and nothing new has come; requests that come meanwhile wait for it."""
 
     def add(self, code: int, handler: Handler) -> None:
-        """Raises AssertionError when the code is taken: two owners of one code are a mistake in the wiring."""
+        """Raises AssertionError if the code is taken: two owners of one code are a mistake in the wiring."""
         assert code not in self._handlers, f"request code {code} has a handler already"
         self._handlers[int(code)] = handler
 
-    def join(self, codes: Iterable[int], finish: Callable[[], None]) -> None:
-        """Handlers of these codes only prepare: ``finish`` does the work of all requests since it was called last.
+    def gather(self, codes: Iterable[int], finish: Finish) -> None:
+        """Make the requests with these codes one kind of work, done together in each turn of the loop.
 
-        It is called when a request of another kind comes, and when everything is handled that has arrived.
+        Their handlers only prepare and return None, or refuse as others do. ``finish`` does the work of all requests
+        that were prepared since its last call, and answers each, with ``connection.add_frame`` or ``answer_error``; it
+        does not raise. ``remoting.turn`` says when it is called. There may be any number of kinds.
         """
-        assert not self._joining, "one kind of requests is finished together, not two"
-        self._joining = frozenset(map(int, codes))
-        self._finish_joined = finish
-
-    def finish(self) -> None:
-        if self._is_unfinished:
-            self._is_unfinished = False
-            self._finish_joined()
+        for code in codes:
+            assert code not in self.kinds, f"request code {code} is gathered already"
+            self.kinds[int(code)] = finish
 
     def dispatch(self, connection: Connection, command: Command) -> None:
         """Handle one request; never raises. A one-way request is never answered."""
         try:
             result: Command | bytes | Awaitable[Command | None] | None
             handler = self._handlers.get(command.code)
-            if command.code in self._joining:
-                self._is_unfinished = True
-            elif self._is_unfinished:
-                self.finish()
             if handler is None:
                 result = self._unknown(connection, command)
             else:
@@ -108,17 +106,17 @@ class Dispatcher:
             self.answer_error(connection, command, error)
 
     def _unknown(self, connection: Connection, command: Command) -> Command:
-        # A server that asks a client for what it does not know is nothing that the client's owner could mend.
+        # If a server sends a client what the client does not know, the client's owner cannot do anything about it.
         level = logging.WARNING if connection.is_accepted else logging.DEBUG
         logger.log(level, "unknown request peer=%s code=%d", connection.peer, command.code)
-        # The blank in front is RocketMQ's; clients show the text as it is.
+        # The leading blank is RocketMQ's; clients show the text as it is.
         return command.reply(
             ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
             f" request type {command.code} not supported",
         )
 
     def answer_error(self, connection: Connection, command: Command, error: Exception) -> None:
-        """Tell the peer what went wrong, unless it does not want to know."""
+        """Tell the peer what went wrong, unless the request was one-way."""
         reply = self._error_reply(connection, command, error)
         if command.is_oneway:
             return

@@ -1,6 +1,7 @@
-"""What server and client share: the open connections, the requests worked on in the background, the periodic sweep.
+"""What server and client share: the open connections, the requests worked on in the background, the bounds on both.
 
-One sweep looks at all connections every few seconds, so that idle and stuck ones cost no timer each.
+One sweep looks at all connections every few seconds, so no connection needs timers of its own for being idle or stuck.
+What the connections receive is handled in turns (``turn``).
 """
 
 from __future__ import annotations
@@ -8,24 +9,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from time import monotonic
 from typing import Any, Final
 
-from cometmq.remoting.busy_poll import BusyPoll
-from cometmq.remoting.config import ConnectionLimits
 from cometmq.remoting.connection import HELD_HANDLERS, HELD_STOPPING, Connection
 from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.remoting.remoting_config import ConnectionLimits
+from cometmq.remoting.turn import Turn
 
 logger = logging.getLogger("cometmq.remoting")
 
-# What was cancelled or aborted needs a few turns of the loop to be gone.
 PART_SECONDS: Final = 1.0
 """How long a stop waits for peers to close after us; most do so at once."""
 
 ABORT_SECONDS: Final = 1.0
-
-TURN_SECONDS: Final = 0.005
-"""Time for what has arrived, before the sockets are looked at again."""
+"""How long a stop waits for what was cancelled or aborted; it is gone after a few turns of the loop."""
 
 OnClose = Callable[[Connection], None]
 
@@ -36,17 +33,15 @@ class Endpoint:
     def __init__(
         self, dispatcher: Dispatcher, limits: ConnectionLimits, on_close: OnClose | None = None
     ) -> None:
-        self.dispatcher = dispatcher
         self.limits = limits
         self.connections: set[Connection] = set()
         self.handlers: set[asyncio.Task[None]] = set()
         self.handlers_bytes = 0
-        """Bodies of the requests that are worked on in the background."""
+        """In the bodies of the requests that are worked on in the background."""
         self.unhandled_bytes = 0
         """Received by all connections, and neither handled nor dropped yet."""
         self.is_stopping = False
-        self._arrived: list[Connection] = []
-        self._busy_poll = BusyPoll(limits.busy_poll_micros, self._use_spare_time)
+        self.turn = Turn(dispatcher, limits.busy_poll_micros)
         self._on_close = on_close
         self._none_left: asyncio.Event = asyncio.Event()
         self._sweep_timer: asyncio.TimerHandle | None = None
@@ -68,26 +63,20 @@ class Endpoint:
             except Exception:
                 logger.exception("close hook failed peer=%s", connection.peer)
 
-    def received(self, size_bytes: int) -> None:
-        """A connection has read so many bytes."""
-        self.unhandled_bytes += size_bytes
-        if self.unhandled_bytes > self.limits.received_bytes_max:
-            self._make_room()
+    def make_room(self) -> None:
+        """More than ``received_bytes_max`` waits: handle what is complete, then cut off peers whose frames are not.
 
-    def _make_room(self) -> None:
-        """Too much waits to be handled. What is complete is handled; then those have to go whose frame is not.
-
-        The one that has been incomplete longest goes first: a peer that means well is done in a moment.
+        The frame that has been incomplete longest goes first: a peer that means well completes its own in a moment.
         """
-        while self._arrived:
-            self.handle_arrived()
+        while self.turn.is_due:
+            self.turn.run()
         bytes_max = self.limits.received_bytes_max
         if self.unhandled_bytes <= bytes_max:
             return
         waiting = [connection for connection in self.connections if connection.unhandled_bytes]
         waiting.sort(key=lambda one: one.frame_began or one.last_active)
         for connection in waiting:
-            # Some more than needed, so that this search is not to be made again with the next byte.
+            # A bit more than needed, so that the next byte does not cause another search.
             if self.unhandled_bytes <= bytes_max * 3 // 4:
                 break
             logger.warning(
@@ -99,37 +88,13 @@ class Endpoint:
             )
             connection.abort("too many bytes of all peers wait to be complete")
 
-    def handle_soon(self, connection: Connection) -> None:
-        """Handle what the connection has received, together with what others receive in this turn of the loop."""
-        if not connection.is_queued:
-            if not self._arrived:
-                asyncio.get_running_loop().call_soon(self.handle_arrived)
-            connection.is_queued = True
-            self._arrived.append(connection)
-
-    def handle_arrived(self) -> None:
-        """One kind of work after the other, for all connections: faster than all kinds for one after the other."""
-        arrived, self._arrived = self._arrived, []
-        deadline = monotonic() + TURN_SECONDS
-        for connection in arrived:
-            connection.is_queued = False
-            if not connection.handle_received(deadline):
-                self.handle_soon(connection)
-        self.dispatcher.finish()
-        for connection in arrived:
-            connection.flush()
-        self._busy_poll.worked()
-
-    def _use_spare_time(self) -> None:
-        if not self._arrived:
-            self.dispatcher.in_spare_time()
-
     def run_handler(
         self, connection: Connection, work: Coroutine[Any, Any, None], body_bytes: int
     ) -> None:
-        """Work on a request in the background; a connection with too many of them is not read meanwhile.
+        """Work on a request in the background.
 
-        Nor is one that adds a request when the bodies of all are too much already.
+        A connection with too many of them is not read from meanwhile. Nor is one that adds a request while the bodies
+        of all connections' requests are too many bytes already.
         """
         limits = self.limits
         task = asyncio.get_running_loop().create_task(work)
@@ -222,7 +187,7 @@ class Endpoint:
 
     def _schedule_sweep(self) -> None:
         limits = self.limits
-        # A fraction of the shortest limit: nothing outlives its limit by more than a tenth, or five seconds.
+        # A tenth of the shortest limit, at most five seconds: nothing outlives its limit by more than that.
         shortest = min(
             limits.idle_seconds_max, limits.slow_reader_seconds_max, limits.frame_seconds_max, 50.0
         )

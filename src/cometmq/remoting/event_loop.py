@@ -9,7 +9,8 @@ from collections.abc import Coroutine
 from typing import Any, Final
 
 from cometmq.base import logs
-from cometmq.base.system import give_big_blocks_back
+from cometmq.base.memory import give_big_blocks_back
+from cometmq.remoting.new_loop import new_event_loop
 
 # Requests leave no cycles behind, so the collector rarely finds anything: let it look less often (default 700).
 _COLLECT_AFTER: Final = 50_000
@@ -18,12 +19,8 @@ _COLLECT_AFTER: Final = 50_000
 def run(serving: Coroutine[Any, Any, None]) -> None:
     """Run to the end on a new event loop."""
     give_big_blocks_back()
-    try:
-        import uvloop
-    except ImportError:
-        asyncio.run(_serve(serving))
-    else:
-        uvloop.run(_serve(serving))
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(_serve(serving))
 
 
 async def _serve(serving: Coroutine[Any, Any, None]) -> None:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cometmq.base.errors import CallTimedOut, ConnectionLost, TooManyInFlight
 from cometmq.protocol.command import Command
+
+if TYPE_CHECKING:
+    from cometmq.remoting.large_body import LentMemory
 
 OPAQUE_MAX: Final = (1 << 31) - 1
 
@@ -23,6 +26,7 @@ class _Waiter(NamedTuple):
     future: asyncio.Future[Command]
     deadline: float
     code: int
+    memory: LentMemory | None
 
 
 class PendingCalls:
@@ -44,8 +48,14 @@ class PendingCalls:
     def __len__(self) -> int:
         return len(self._waiters)
 
-    def add(self, code: int, deadline: float) -> tuple[int, asyncio.Future[Command]]:
+    def add(
+        self, code: int, deadline: float, memory: LentMemory | None = None
+    ) -> tuple[int, asyncio.Future[Command]]:
         """The opaque for a new call, and the future of its reply, which fails with CallTimedOut at the deadline.
+
+        Args:
+            deadline: on the loop's clock; infinite for none.
+            memory: where the body of a large reply goes.
 
         Raises:
             TooManyInFlight: the bound is reached; the call must not be sent.
@@ -56,7 +66,7 @@ class PendingCalls:
             )
         opaque = self.number()
         future: asyncio.Future[Command] = self._loop.create_future()
-        self._waiters[opaque] = _Waiter(future, deadline, code)
+        self._waiters[opaque] = _Waiter(future, deadline, code, memory)
         if deadline < self._timer_at:
             self._set_timer(deadline)
         return opaque, future
@@ -77,6 +87,14 @@ class PendingCalls:
         if not waiter.future.done():
             waiter.future.set_result(reply)
         return True
+
+    def is_waited_for(self, reply: Command) -> bool:
+        return reply.opaque in self._waiters
+
+    def lent_to(self, reply: Command) -> LentMemory | None:
+        """The memory that whoever waits for the reply has lent for it."""
+        waiter = self._waiters.get(reply.opaque)
+        return None if waiter is None else waiter.memory
 
     def forget(self, opaque: int) -> None:
         """The caller no longer waits."""
@@ -115,6 +133,6 @@ class PendingCalls:
                         f"{self.peer} did not answer request {waiter.code} in time", sent=True
                     )
                 )
-        if self._waiters:
-            earliest = min(waiter.deadline for waiter in self._waiters.values())
+        earliest = min((waiter.deadline for waiter in self._waiters.values()), default=math.inf)
+        if earliest < math.inf:
             self._set_timer(max(earliest, now + TIMER_STEP_SECONDS))

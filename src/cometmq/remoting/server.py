@@ -9,11 +9,11 @@ import ssl
 from collections.abc import Collection
 from typing import Final
 
-from cometmq.remoting.config import RemotingServerConfig
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.remoting.endpoint import Endpoint, OnClose
 from cometmq.remoting.listener import FirstByte, Listener, bind
+from cometmq.remoting.remoting_config import RemotingServerConfig
 from cometmq.remoting.tls import TlsConfig
 
 logger = logging.getLogger("cometmq.remoting")

@@ -20,44 +20,56 @@ from cometmq.base.settings import load, rows, setting, unknown_key
 class TlsConfig:
     server_mode: str = setting(
         "tls.server.mode",
-        "disabled: plain only; permissive: both on one port; enforcing: TLS only.",
+        "disabled: plain text only; permissive: both on one port; enforcing: TLS only.",
         default="permissive",
         choices=("disabled", "permissive", "enforcing"),
     )
     is_test_mode: bool = setting(
-        "tls.test.mode.enable", "Use the certificates given, verify none.", default=False
+        "tls.test.mode.enable", "Use the given certificates, but verify none.", default=False
     )
     client_auth: str = setting(
         "tls.server.need.client.auth",
-        "Whether clients must show a certificate.",
+        "Whether clients must present a certificate.",
         default="none",
         choices=("none", "optional", "require"),
     )
-    server_key_path: str = setting("tls.server.keyPath", "Private key, PEM.", default="")
-    server_key_password: str = setting("tls.server.keyPassword", "Its password.", default="")
-    server_cert_path: str = setting("tls.server.certPath", "Certificate chain, PEM.", default="")
+    server_key_path: str = setting(
+        "tls.server.keyPath", "Private key of the server, PEM.", default=""
+    )
+    server_key_password: str = setting(
+        "tls.server.keyPassword", "Password of the server's private key.", default=""
+    )
+    server_cert_path: str = setting(
+        "tls.server.certPath", "Certificate chain of the server, PEM.", default=""
+    )
     verifies_client: bool = setting(
-        "tls.server.authClient", "Verify the certificate of clients.", default=False
+        "tls.server.authClient", "Verify the certificates of clients.", default=False
     )
     server_trust_path: str = setting(
-        "tls.server.trustCertPath", "Authorities that sign clients, PEM.", default=""
+        "tls.server.trustCertPath", "Certificate authorities trusted for clients, PEM.", default=""
     )
     is_client_enabled: bool = setting(
-        "tls.enable", "Use TLS for the connections opened from here.", default=False
+        "tls.enable", "Use TLS for outgoing connections.", default=False
     )
-    client_key_path: str = setting("tls.client.keyPath", "Private key, PEM.", default="")
-    client_key_password: str = setting("tls.client.keyPassword", "Its password.", default="")
-    client_cert_path: str = setting("tls.client.certPath", "Certificate chain, PEM.", default="")
+    client_key_path: str = setting(
+        "tls.client.keyPath", "Private key for outgoing connections, PEM.", default=""
+    )
+    client_key_password: str = setting(
+        "tls.client.keyPassword", "Password of that private key.", default=""
+    )
+    client_cert_path: str = setting(
+        "tls.client.certPath", "Certificate chain for outgoing connections, PEM.", default=""
+    )
     verifies_server: bool = setting(
-        "tls.client.authServer", "Verify the certificate of servers.", default=False
+        "tls.client.authServer", "Verify the certificates of servers.", default=False
     )
     client_trust_path: str = setting(
-        "tls.client.trustCertPath", "Authorities that sign servers, PEM.", default=""
+        "tls.client.trustCertPath", "Certificate authorities trusted for servers, PEM.", default=""
     )
     checks_hostname: bool = setting(
         "tls.client.checkHostname",
-        "Also compare the server's name with its certificate. RocketMQ never does, and routes hold "
-        "bare addresses, so this needs certificates that name them.",
+        "Also compare the server's name with its certificate. RocketMQ never does. Routes hold bare"
+        " addresses, so the certificates must name those.",
         default=False,
     )
 

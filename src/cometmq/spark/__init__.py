@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def register(spark: SparkSession) -> None:
     """Make the formats ``rocketmq`` and ``rocketmq-log`` known to a session. Once per session is enough."""
     # Here, so that the parts that need no Spark can be used without it.
-    from cometmq.spark.log_source import RocketMQLogDataSource
-    from cometmq.spark.registration import register_formats
-    from cometmq.spark.source import RocketMQDataSource
+    from cometmq.spark.formats import register_formats
+    from cometmq.spark.log.log_source import RocketMQLogDataSource
+    from cometmq.spark.source.data_source import RocketMQDataSource
 
     register_formats(spark, RocketMQDataSource, RocketMQLogDataSource)

@@ -14,7 +14,7 @@ from typing import Final
 
 from cometmq.base.errors import ConfigError, UsageError
 from cometmq.base.settings import rows
-from cometmq.client.config import Credentials
+from cometmq.client.client_config import Credentials
 from cometmq.model.address import split_address, split_addresses
 from cometmq.remoting.tls import TlsConfig, tls_config_of
 from cometmq.spark.errors import BadOption

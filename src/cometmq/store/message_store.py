@@ -5,7 +5,7 @@
                        ->  watermarks, arrivals  (who waits for it)
     get  ->  reader  ->  views of the log
 
-``recovery`` brings all parts together again after a stop, ``flush`` makes them durable, ``housekeeping`` deletes.
+``recovery`` makes all parts consistent again after a stop, ``flush`` makes them durable, ``housekeeping`` deletes.
 
 Thread rule: one thread, the owner, calls everything here. The store's own threads only sync, allocate and unlink.
 """
@@ -18,48 +18,51 @@ from typing import Final
 
 from cometmq.base.errors import CometError, DiskFull, StoreClosed, StoreError, UsageError
 from cometmq.base.ports import Clock, Files, Lock
-from cometmq.model.record import Record
-from cometmq.model.sink import SinkMark
-from cometmq.store.appender import Appender, Listener
-from cometmq.store.bulk_reader import BulkLimits, BulkReader, BulkResult
-from cometmq.store.checkpoint import Checkpoint
-from cometmq.store.commit_log import CommitLog
-from cometmq.store.config import StoreConfig
-from cometmq.store.consume_queues import ConsumeQueues
-from cometmq.store.delay_levels import DelayLevels
-from cometmq.store.deleted_topics import DeletedTopics
-from cometmq.store.delivered import Delivered, copied_since, delivered_since
-from cometmq.store.dispatch import Follower
-from cometmq.store.extended_queue import Unit
-from cometmq.store.extended_queues import (
+from cometmq.model.messages.record import Record
+from cometmq.model.messages.sink_mark import SinkMark
+from cometmq.store.files.file_names import QUEUES_DIRECTORY
+from cometmq.store.index.index_files import IndexFiles
+from cometmq.store.log.appender import Appender, Listener
+from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.log.delivered import Delivered, copied_since, delivered_since
+from cometmq.store.log.new_messages import NewMessage, NewMessages, Stored, StoredMessages
+from cometmq.store.log.replica_log import ReplicaLog
+from cometmq.store.log.sink_scan import SinkRows, sink_marks_since, sink_rows
+from cometmq.store.queues.consume_queues import ConsumeQueues
+from cometmq.store.queues.delay_levels import DelayLevels
+from cometmq.store.queues.deleted_topics import DeletedTopics
+from cometmq.store.queues.extended_queue import Unit
+from cometmq.store.queues.extended_queues import (
     ExtendedConsumeQueues,
     FilterBits,
     TagFilter,
     UnitFilter,
     no_bits,
 )
-from cometmq.store.flush import LogFlusher, QueueFlusher
-from cometmq.store.get import GetResult, QueryResult
-from cometmq.store.housekeeping import Housekeeping
-from cometmq.store.index_files import IndexFiles
-from cometmq.store.new_messages import NewMessage, NewMessages, Stored, StoredMessages
-from cometmq.store.queue_repair import QueueRepair
-from cometmq.store.reader import Reader, RecordFilter
-from cometmq.store.recovery import Recovery, Stop
-from cometmq.store.sink_scan import SinkRows, sink_marks_since, sink_rows
+from cometmq.store.queues.queue_repair import QueueRepair
+from cometmq.store.read.bulk_reader import BulkLimits, BulkReader, BulkResult
+from cometmq.store.read.collect import RecordFilter
+from cometmq.store.read.read_results import GetResult, QueryResult
+from cometmq.store.read.reader import Reader
+from cometmq.store.recovery.checkpoint import Checkpoint
+from cometmq.store.recovery.log_follower import Follower
+from cometmq.store.recovery.log_recovery import Recovery, Stop
+from cometmq.store.store_config import StoreConfig
+from cometmq.store.upkeep.deletion import Housekeeping
+from cometmq.store.upkeep.flush import LogFlusher, QueueFlusher
 from cometmq.store.watermarks import Schedule, Watermarks
 
 logger = logging.getLogger("cometmq.store")
 
 UNLIMITED: Final = 1 << 31
 WRITTEN_AT_ONCE: Final = 1024
-"""Queues whose entries an idle store writes at a time."""
+"""Number of queues whose entries an idle store writes at a time."""
 
 CHECKED_BYTES: Final = 16 << 20
-"""Of the end of the log: the queue entries of its records are checked at a start, some 5 us each."""
+"""Size of the end of the log whose queue entries are checked at a start, about 5 us each."""
 
 DISK_CHECK_SECONDS: Final = 1.0
-"""How often a refused put may look whether the disk has space again."""
+"""How often a refused put may check whether the disk has space again."""
 
 
 class MessageStore:
@@ -76,8 +79,8 @@ class MessageStore:
         """
         Args:
             store_host: packed address of this broker, stored in every record.
-            schedule: brings a callback to the owner thread; see ``watermarks``.
-            filter_bits: what the extended consume queue keeps of a message, if there is one.
+            schedule: runs a callback on the owner thread; see ``watermarks``.
+            filter_bits: computes what the extended consume queue stores for a message, if there is one.
         """
         self.config = config
         self.watermarks = Watermarks(schedule)
@@ -126,6 +129,10 @@ class MessageStore:
         )
         self._appender.body_bytes_max = config.log.message_bytes_max
         self._appender.recheck = self._recheck_disk
+        self.replica = ReplicaLog(
+            self._log, self._queues, self._make_follower, self._appender, self.watermarks
+        )
+        """What a slave appends to, instead of ``put``."""
         self._housekeeping = Housekeeping(
             config, self._log, self._queues, self._index, self._deleted, files, clock
         )
@@ -134,11 +141,11 @@ class MessageStore:
 
     @property
     def arrivals(self) -> list[Listener]:
-        """Told of each message once it is readable."""
+        """Notified of each message once it is readable."""
         return self._appender.arrivals
 
     def load(self) -> None:
-        """Take possession of the directory and recover what is in it. Appends and reads work from then on.
+        """Lock the directory and recover its content. After that, appends and reads work.
 
         Raises:
             CorruptFile: a damaged or foreign file; nothing was overwritten.
@@ -155,12 +162,12 @@ class MessageStore:
         self._watch_disk()
 
     def start(self) -> None:
-        """Start the threads that flush, and let others allocate log files ahead and remove old ones."""
+        """Start the flush threads, and let others allocate log files in advance and remove old ones."""
         self._log.make_ahead()
         self.watermarks.flushed.on_wait(self._log_flusher.wake)
         self._log_flusher.start()
         self._queue_flusher.start()
-        # What recovery rebuilt is soon vouched for: a process that is killed again and again makes progress.
+        # Flush soon what recovery rebuilt, so that a process that is killed repeatedly makes progress.
         self._queue_flusher.flush_soon()
         self._housekeeping.in_background = True
 
@@ -178,7 +185,7 @@ class MessageStore:
             raise StoreError("a sync has failed: what is on disk is known only after a restart")
 
     def close(self) -> None:
-        """Stop. Everything is flushed, and the directory says that the stop was clean unless that failed."""
+        """Stop. Everything is flushed, and the directory is marked as cleanly stopped unless that failed."""
         if self._lock is None:
             return
         self._appender.refusal = StoreClosed("the store is closed")
@@ -191,7 +198,7 @@ class MessageStore:
             if has_all_entries:
                 self._files.remove(self.config.path("abort"))
             else:
-                # As after a crash that kept nothing of the queues: the next start makes them from the log.
+                # As after a crash that lost all queues: the next start rebuilds them from the log.
                 self._distrust_queues()
             logger.info("store closed log_end=%d", self._log.end)
         except (CometError, OSError) as error:
@@ -201,20 +208,20 @@ class MessageStore:
             self._close_files()
 
     def put(self, message: NewMessage) -> Stored:
-        """Append a message. On return it is readable; it is durable once ``watermarks.flushed`` has passed it.
+        """Append a message. On return it is readable. It is durable once ``watermarks.flushed`` has passed it.
 
         Raises:
             DiskFull: no space; nothing was stored.
-            RecordTooLarge: body or properties above their limit.
+            RecordTooLarge: body or properties exceed their limit.
             StoreClosed: not loaded, closed, or a flush has failed.
-            UsageError: a topic that cannot be one.
+            UsageError: an invalid topic name.
         """
         return self.put_all([message])[0]
 
     def put_all(self, messages: list[NewMessage]) -> list[Stored]:
-        """Append messages all or none, one behind the other, with nothing in between. Raises as ``put``.
+        """Append messages, all or none, with nothing in between. Raises the same errors as ``put``.
 
-        A crash can cut the row short: then the last record of the log is one of these, and all before it are there.
+        A crash can truncate the group: then the last record of the log is one of these, and all before it are there.
         """
         if not messages:
             raise UsageError("expected messages to append, found none")
@@ -225,7 +232,7 @@ class MessageStore:
         return self._appender.append(new)
 
     def append_each(self, new: NewMessages) -> list[StoredMessages | Exception]:
-        """Append messages that have nothing to do with each other: the outcome of all together, or one of each."""
+        """Append independent messages: one outcome for all together, or one for each."""
         return self._appender.append_each(new)
 
     def get(
@@ -244,17 +251,17 @@ class MessageStore:
         """Records of a queue from ``offset`` on, as many as the limits allow; see ``GetStatus`` for the rest.
 
         Args:
-            tags: keeps an entry by its tags code.
-            record: keeps a record by its bytes; asked after ``tags``.
-            scan_max: most entries to look at.
-            unit: rules an entry out by its unit, where the extended consume queue has one; asked before ``record``.
+            tags: selects an entry by its tags code.
+            record: selects a record by its bytes; called after ``tags``.
+            scan_max: maximum number of entries to look at.
+            unit: rules an entry out by its unit, if the extended consume queue has one; called before ``record``.
         """
         return self._reader.get(
             topic, queue_id, offset, max_count, max_bytes, tags, record, scan_max, unit
         )
 
     def read_ahead(self) -> None:
-        """There is time to spare: prepare for the read that will probably come next."""
+        """Called when idle: prepare for the read that will probably come next."""
         self._reader.read_ahead()
 
     def get_bulk(
@@ -269,17 +276,17 @@ class MessageStore:
         record: RecordFilter | None = None,
         unit: UnitFilter | None = None,
     ) -> BulkResult:
-        """The same for a reader of a whole range, up to its end and within its own limits, with sizes."""
+        """The same for a reader of a whole range, up to its end and within its limits, with sizes."""
         return self._bulk_reader.get(
             topic, queue_id, offset, end_offset, limits, tags, record, unit
         )
 
     def min_offset(self, topic: str, queue_id: int) -> int:
-        """The first offset whose record is still there; 0 for an unknown queue."""
+        """The first offset whose record still exists; 0 for an unknown queue."""
         return self._reader.min_offset(topic, queue_id)
 
     def max_offset(self, topic: str, queue_id: int) -> int:
-        """The offset the next message gets; 0 for an unknown queue."""
+        """The offset of the next message; 0 for an unknown queue."""
         return self._reader.max_offset(topic, queue_id)
 
     def offset_by_time(
@@ -289,33 +296,37 @@ class MessageStore:
         return self._reader.offset_by_time(topic, queue_id, timestamp_ms, upper=upper)
 
     def store_time(self, topic: str, queue_id: int, queue_offset: int) -> int:
-        """When a message was stored, in ms; -1 when it is not there."""
+        """When a message was stored, in ms; -1 if it does not exist."""
         return self._reader.store_time(topic, queue_id, queue_offset)
 
     def record_at(self, physical_offset: int) -> memoryview | None:
-        """The whole record that starts at an offset of the log; None when none starts there."""
+        """The whole record that starts at an offset of the log; None if none does."""
         return self._log.record(physical_offset)
+
+    def log_view(self, offset: int, size_bytes: int) -> memoryview | None:
+        """Bytes of the log as they are, of one file; None when they are not, or no longer, there."""
+        return self._log.view(offset, size_bytes)
 
     def entries(
         self, topic: str, queue_id: int, offset: int, count: int
     ) -> list[tuple[int, int, int]]:
-        """Queue entries as they are: physical offset, size, tags code."""
+        """Raw queue entries: physical offset, size, tags code."""
         return self._reader.entries(topic, queue_id, offset, count)
 
     def units(self, topic: str, queue_id: int, offset: int, count: int) -> list[Unit | None]:
-        """What the extended consume queue holds beside these entries; None where it holds nothing."""
+        """What the extended consume queue holds for these entries; None where it holds nothing."""
         return self._reader.units(topic, queue_id, offset, count)
 
     def delivered_since(self, physical_offset: int) -> Iterator[Delivered]:
-        """Delayed messages that were delivered by records from an offset on, which must be where one begins."""
+        """Delayed messages that were delivered by records from an offset on, where a record must begin."""
         return delivered_since(self._log, physical_offset)
 
     def copied_since(self, physical_offset: int, topic: str) -> Iterator[Record]:
-        """Records of a topic that messages wait in which were copied by records from an offset on."""
+        """Waiting records of a topic that were copied by records from an offset on."""
         return copied_since(self._log, physical_offset, topic)
 
     def sink_marks_since(self, physical_offset: int) -> Iterator[tuple[SinkMark, int]]:
-        """Rows that sinks wrote, and where they are, from an offset on, which must be where a record begins."""
+        """Rows that sinks wrote, with their offsets, from an offset on, where a record must begin."""
         return sink_marks_since(self._log, physical_offset)
 
     def sink_rows(
@@ -327,7 +338,7 @@ class MessageStore:
     def query(
         self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int
     ) -> QueryResult:
-        """Records that carry a key (or unique key), newest first; at most as many as the settings allow."""
+        """Records with a key (or unique key), newest first; at most as many as the settings allow."""
         limit = min(max_count, self.config.index.query_count_max)
         return self._reader.query(topic, key, limit, begin_ms, end_ms)
 
@@ -350,12 +361,12 @@ class MessageStore:
 
     @property
     def last_record(self) -> int:
-        """Where the last record of the log begins, by what is known: after a crash always, else since the last put."""
+        """Where the last record of the log begins, if known: always after a crash, otherwise since the last put."""
         return self._appender.last_record
 
     @property
     def last_timestamp(self) -> int:
-        """Store time of the newest message, in ms; the next one's is no earlier, whatever the clock does."""
+        """Store time of the newest message, in ms; the next one is never earlier, whatever the clock does."""
         return self._log_flusher.store_timestamp
 
     @property
@@ -379,21 +390,21 @@ class MessageStore:
         return self._files.used_ratio(self._queues.directory)
 
     def earliest_store_time(self) -> int:
-        """Store time of the oldest message, in ms; -1 when there is none."""
+        """Store time of the oldest message, in ms; -1 if there is none."""
         return self._log.store_timestamp(self._log.start)
 
     def delete_topic(self, topic: str) -> None:
-        """Forget the queues of a topic, durably; its records go with their log files. Raises DiskFull."""
+        """Delete the queues of a topic, durably; its records are deleted with their log files. Raises DiskFull."""
         self._housekeeping.delete_topics([topic])
 
     def clean_unused(self, keep: Container[str]) -> int:
-        """Delete the queues of all topics but ``keep``. How many topics that were."""
+        """Delete the queues of all topics except ``keep``. Returns the number of topics."""
         unused = [topic for topic in self._queues.table if topic not in keep]
         self._housekeeping.delete_topics(unused)
         return len(unused)
 
     def clean_expired_queues(self) -> None:
-        """Delete queues whose every message has expired."""
+        """Delete queues in which all messages have expired."""
         self._housekeeping.delete_expired_queues()
 
     def delete_expired_files(self) -> None:
@@ -401,8 +412,8 @@ class MessageStore:
         self._housekeeping.ask()
 
     def maintain(self) -> None:
-        """Retention, disk check, writing what waits. To be called every ten seconds or so."""
-        # Not what the flusher is about to promise: what it has promised.
+        """Retention, disk check, writing waiting entries. To be called about every ten seconds."""
+        # Not what the flusher is about to guarantee, but what it has guaranteed.
         dispatched_offset = self._checkpoint.kept_offset
         self._housekeeping.run(min(self.watermarks.flushed.value, dispatched_offset))
         self._watch_disk()
@@ -412,7 +423,7 @@ class MessageStore:
             logger.warning("queue entries wait for space count=%d", self._queues.waiting_count)
 
     def apply(self, config: StoreConfig) -> None:
-        """Take settings that may change while running. Raises ConfigError."""
+        """Apply settings that may change while running. Raises ConfigError."""
         self._housekeeping.apply(config.retention)
         self._reader.apply(config.read)
         self._log_flusher.apply(config.flush)
@@ -421,7 +432,7 @@ class MessageStore:
         self.config = config
 
     def _make_queues(self, filter_bits: FilterBits) -> ConsumeQueues:
-        config, directory = self.config, self.config.path("consumequeue")
+        config, directory = self.config, self.config.path(QUEUES_DIRECTORY)
         if not config.queues.extended:
             return ConsumeQueues(directory, config.queues, self._files)
         queues = ExtendedConsumeQueues(
@@ -436,7 +447,7 @@ class MessageStore:
         return queues
 
     def _distrust_queues(self) -> None:
-        """Should the process die while queues are made anew, the next start makes all of them."""
+        """If the process dies while queues are rebuilt, the next start rebuilds all of them."""
         self._checkpoint.marks.dispatched_offset = 0
         self._checkpoint.marks.logical_ms = 0
         self._checkpoint.save(sync=True)
@@ -455,12 +466,12 @@ class MessageStore:
             is_same_boot=not is_clean and boot_id != b"" and self._files.read(abort) == boot_id,
             marks=self._checkpoint.marks,
         )
-        follower = Follower(self._log, self._queues, self._index, self._delay_levels, deleted)
+        follower = self._make_follower()
         recovery = Recovery(
             self.config, self._files, self._log, self._queues, self._index, follower, deleted, stop
         )
 
-        # RocketMQ looks at the mere presence of this file; which boot wrote it is ours to know.
+        # RocketMQ only checks that this file exists; the boot id in it is our extension.
         def note_start() -> None:
             if is_clean:
                 self._files.replace(abort, boot_id)
@@ -477,8 +488,12 @@ class MessageStore:
         if self._deleted:
             self._deleted.prune(self._log.start, recovery.end)
         if not is_clean and not stop.is_same_boot:
-            # Not before all is mended: a kill on the way must not make lost writes look like kept ones.
+            # Only after everything is repaired: a kill before that must not make lost writes look like surviving ones.
             self._files.replace(abort, boot_id)
+
+    def _make_follower(self) -> Follower:
+        deleted = self._deleted.by_topic_bytes()
+        return Follower(self._log, self._queues, self._index, self._delay_levels, deleted)
 
     def _on_flush_failure(self, reason: str) -> None:
         self._appender.refusal = StoreClosed(reason)

@@ -1,6 +1,6 @@
-"""A bounded set of open files: the least recently used one is closed for the next.
+"""A bounded set of open files: the least recently used one is closed to open another.
 
-Forty thousand queues have forty thousand files; the process may hold only so many descriptors, and others want some
+Forty thousand queues have forty thousand files; the number of descriptors is limited, and others need some
 (``base.descriptors``). Thread rule: the owner of the store.
 """
 
@@ -15,34 +15,43 @@ _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE)
 
 
 class OpenFiles:
-    def __init__(self, files: Files, limit: int, descriptors_below: int | None = None) -> None:
+    def __init__(
+        self,
+        files: Files,
+        limit: int,
+        descriptors_below: int | None = None,
+        *,
+        writable: bool = True,
+    ) -> None:
         """
         Args:
-            descriptors_below: numbers of descriptors that may be taken, as long as a file is open that can be closed.
+            descriptors_below: descriptors must be below this number, as long as there is an open file that can be
+                closed.
         """
         self._files = files
         self._limit = limit
+        self._writable = writable
         self._descriptors_below = (
             files.open_max() if descriptors_below is None else descriptors_below
         )
         self._open: dict[str, File] = {}
 
     def get(self, path: str) -> File:
-        """The existing file, opened if need be. It stays open only until the next call: do not keep it."""
+        """The existing file, opened if necessary. It only stays open until the next call: do not keep it."""
         file = self._open.pop(path, None)
         if file is None:
             file = self._opened(path)
-        # Back in at the end: the front of the dict is the least recently used.
+        # Reinserted at the end: the front of the dict is the least recently used.
         self._open[path] = file
         return file
 
     def prefetch(self, path: str, position: int) -> None:
-        """Have a page of a file in memory soon, if the file is open."""
+        """Start loading a page of a file into memory, if the file is open."""
         if (file := self._open.get(path)) is not None:
             file.prefetch(position)
 
     def create(self, path: str, size_bytes: int) -> File:
-        """A new sparse file; its directory is made if need be. Raises DiskFull."""
+        """A new sparse file; its directory is created if necessary. Raises DiskFull."""
         while True:
             try:
                 file = self._files.create(path, size_bytes, allocate=False)
@@ -83,7 +92,7 @@ class OpenFiles:
     def _opened(self, path: str) -> File:
         while True:
             try:
-                file = self._files.open(path, mapped=False)
+                file = self._files.open(path, mapped=False, writable=self._writable)
             except OSError as error:
                 self._close_one(error)
                 continue
@@ -94,11 +103,11 @@ class OpenFiles:
             self._close_oldest()
 
     def _is_above(self, file: File) -> bool:
-        """Whether it has taken what is kept for others, and could have one of ours instead."""
+        """Whether it uses a descriptor reserved for others and could use one of ours instead."""
         return file.descriptor >= self._descriptors_below and bool(self._open)
 
     def _close_one(self, error: OSError) -> None:
-        """Make room if that is what is missing; else the error is raised."""
+        """Make room if the error is a lack of descriptors; otherwise raise it."""
         if error.errno not in _EXHAUSTED or not self._open:
             raise error
         self._close_oldest()

@@ -1,7 +1,7 @@
-"""How far the log has come: appended, flushed, replicated, dispatched. Marks only move forward.
+"""How far the log is appended, flushed, replicated and dispatched. Marks only move forward.
 
-A reply that must wait for durability parks a callback at its end offset. Any thread may advance a mark; callbacks
-run on the owner thread alone, brought there by ``schedule`` (an event loop's ``call_soon_threadsafe``).
+A reply that must wait for durability parks a callback at its end offset. Any thread may advance a mark; callbacks only
+run on the owner thread, through ``schedule`` (an event loop's ``call_soon_threadsafe``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class _Waiter(NamedTuple):
 
 
 class Watermark:
-    """One mark and who waits for it. ``when`` and ``expire`` belong to the owner thread."""
+    """One mark and its waiters. ``when`` and ``expire`` belong to the owner thread."""
 
     __slots__ = ("_on_wait", "_schedule", "_waiters", "value")
 
@@ -36,7 +36,7 @@ class Watermark:
         return len(self._waiters)
 
     def on_wait(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` (on the owner thread) when somebody starts to wait: whoever moves the mark may sleep."""
+        """Call ``callback`` (on the owner thread) when somebody starts to wait: the flusher may be asleep."""
         self._on_wait = callback
 
     def advance(self, value: int) -> None:
@@ -67,15 +67,15 @@ class Watermark:
             insort(self._waiters, waiter, key=_target)
         else:
             self._waiters.append(waiter)
-        # The mark may have moved between the test above and the append, before the mover could see the
-        # waiter: look again after it is visible.
+        # The mark may have moved between the test above and the append, before the other thread could see the waiter:
+        # check again now that it is visible.
         if self.value >= target:
             self._schedule(self._release)
         else:
             self._on_wait()
 
     def expire(self, now: float) -> None:
-        """Answer False to everybody whose deadline has passed."""
+        """Answer False to all waiters whose deadline has passed."""
         late = [w for w in self._waiters if w.deadline is not None and w.deadline <= now]
         if not late:
             return
@@ -85,7 +85,7 @@ class Watermark:
             waiter.callback(self.value >= waiter.target)
 
     def abandon(self) -> None:
-        """Answer False to everybody: the mark will not move any more."""
+        """Answer False to all waiters: the mark will not move any more."""
         waiters, self._waiters = self._waiters, deque()
         for waiter in waiters:
             waiter.callback(self.value >= waiter.target)
@@ -112,12 +112,12 @@ class Watermarks:
         self.dispatched = Watermark(schedule)
 
     def reset(self, value: int) -> None:
-        """Everything up to ``value`` was recovered, so it has been appended, is on disk and in the queues."""
+        """Everything up to ``value`` was recovered, so it is appended, on disk and in the queues."""
         for mark in (self.appended, self.flushed, self.replicated, self.dispatched):
             mark.reset(value)
 
     def put(self, end: int) -> None:
-        """The log ends here now, and its queues and index know all of it."""
+        """The log now ends here, and its queues and index are up to date."""
         appended, dispatched = self.appended, self.dispatched
         if appended._waiters or dispatched._waiters:
             appended.advance(end)

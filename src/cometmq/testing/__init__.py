@@ -1,4 +1,4 @@
-"""Servers, clocks and disks for tests; shipped, because our users test too."""
+"""Servers, clocks and disks for tests; part of the package, because users need them, too."""
 
 from cometmq.testing.cluster import Cluster, ServersLeaked, cluster
 

@@ -1,9 +1,9 @@
 """A real cluster inside a test: name server and broker on free ports, store in a temporary directory.
 
     async with cluster() as servers: ...     # on the test's own event loop
-    with cluster() as servers: ...           # on a loop of its own, in a background thread
+    with cluster() as servers: ...           # on a separate loop, in a background thread
 
-``servers.name_servers`` is what clients are given. On exit everything is stopped and removed, and a task, thread or
+``servers.name_servers`` is the address for clients. On exit everything is stopped and removed, and a task, thread or
 open file that the servers left behind is an error.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 START_SECONDS_MAX = 30.0
 
-# Small files: a test fills them quickly, and a file system without sparse files is not filled by an idle broker.
+# Small files: a test fills them quickly, and an idle broker does not fill a file system without sparse files.
 _SMALL_FILES = {
     "mappedFileSizeCommitLog": str(16 * 1024 * 1024),
     "mappedFileSizeConsumeQueue": str(20 * 1000),
@@ -45,7 +45,7 @@ def cluster(
     """A cluster for one test, not yet started.
 
     Args:
-        settings: ``broker.conf`` keys on top of the defaults.
+        settings: ``broker.conf`` keys that override the defaults.
         data_directory: keep the data here instead of in a temporary directory, for example to restart on it.
     """
     return Cluster(settings=settings or {}, data_directory=data_directory)
@@ -78,7 +78,7 @@ class Cluster:
         return self.servers.broker_address
 
     async def __aenter__(self) -> Self:
-        # Here, because pytest imports this module in every run, by way of the plugin beside it.
+        # Imported here, because pytest imports this module in every run through the plugin.
         from cometmq.standalone import Standalone
 
         self._directory = self._given_directory or tempfile.mkdtemp(prefix="cometmq-test-")
@@ -104,7 +104,7 @@ class Cluster:
         self._servers = None
         leaked = self._leaks()
         self._remove_directory()
-        # A failing test tells more than what it left behind.
+        # If the test failed, its own error says more than what it left behind.
         if leaked and error is None:
             raise ServersLeaked("; ".join(leaked))
 
@@ -153,7 +153,7 @@ class Cluster:
         threads = [
             thread
             for thread in set(threading.enumerate()) - self._threads_before
-            # Others are the test's own, or belong to a library that it uses.
+            # Other threads belong to the test or to a library that it uses.
             if thread.name.startswith("cometmq-")
         ]
         files = [
@@ -176,5 +176,5 @@ def _target(link: Path) -> str:
     try:
         return str(link.readlink())
     except OSError:
-        # The descriptor of the listing itself is gone by now.
+        # The descriptor used for the listing itself is closed by now.
         return ""

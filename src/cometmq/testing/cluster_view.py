@@ -1,4 +1,4 @@
-"""What one test sees of a cluster that it shares with others."""
+"""One test's view of a cluster that it shares with others."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ POLL_SECONDS: Final = 0.005
 
 
 class TopicNotKnown(CometError):
-    """The broker made a topic, but the name server did not hear of it in time."""
+    """The broker created a topic, but the name server did not learn of it in time."""
 
 
 class ClusterView:
-    """The methods work in plain tests and in those that run an event loop.
+    """The methods work in plain tests and in tests that run an event loop.
 
     Attributes:
-        name_servers: what clients are given.
+        name_servers: the address for clients.
         broker_address: ``host:port`` of the broker.
     """
 
@@ -43,13 +43,13 @@ class ClusterView:
         return f"<ClusterView name_servers={self.name_servers} broker={self.broker_address}>"
 
     def topic(self, name: str = "topic") -> str:
-        """A topic of this test's own, the same for the same name; its first message creates it."""
+        """A topic name unique to this test, the same for the same ``name``; its first message creates it."""
         topic = f"{name}-{self._suffix}"
         check_topic(topic)
         return topic
 
     def group(self, name: str = "group") -> str:
-        """The name of a group of this test's own, the same for the same name."""
+        """A group name unique to this test, the same for the same ``name``."""
         group = f"{name}-{self._suffix}"
         check_group(group)
         return group
@@ -61,11 +61,11 @@ class ClusterView:
             perm: 6 read and write, 4 read only, 2 write only.
 
         Raises:
-            BrokerReplyError: the broker does not take it.
-            TopicNotKnown: the name server did not hear of it in time.
+            BrokerReplyError: the broker refused it.
+            TopicNotKnown: the name server did not learn of it in time.
         """
         topic = self.topic(name)
-        # In a thread of its own: this one may run the test's event loop.
+        # In a separate thread: this one may run the test's event loop.
         with ThreadPoolExecutor(1) as pool:
             pool.submit(asyncio.run, self._create(topic, queues, perm)).result()
         return topic

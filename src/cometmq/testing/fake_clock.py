@@ -6,7 +6,7 @@ from __future__ import annotations
 class FakeClock:
     """Implements ``base.ports.Clock``.
 
-    ``advance`` is time passing; ``jump`` is somebody setting the wall clock, which the monotonic one does not notice.
+    ``advance`` lets time pass; ``jump`` sets the wall clock, which the monotonic clock does not notice.
     """
 
     def __init__(self, wall_ms: int = 1_700_000_000_000) -> None:

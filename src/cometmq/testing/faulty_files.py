@@ -2,11 +2,11 @@
 
     files = FaultyFiles(FakeClock(), seed=1)
     files.crash_in(7, Moment.MIDDLE)      # the seventh disk call from here on
-    ...                                   # raises Crashed, and so does every call after it
+    ...                                   # raises Crashed, and so does every later call
     files.restart(Outage.POWER_LOSS)      # what a new process finds
 
-Every call that changes the disk counts; calls that are several steps in the real implementation (``create`` with
-``allocate``, ``replace``, ``remove_tree``) are as many calls here. ``memory_disk`` says what survives.
+Every call that changes the disk counts; calls that take several steps in the real implementation (``create`` with
+``allocate``, ``replace``, ``remove_tree``) count as that many calls. ``memory_disk`` decides what survives.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from cometmq.testing.memory_disk import BLOCK_BYTES, Inode, MemoryDisk
 
 
 class Crashed(BaseException):
-    """The process or machine is down. No Exception, so that code under test cannot catch it by mistake."""
+    """The process or machine is down. Not an Exception, so that code under test cannot catch it by mistake."""
 
 
 class Moment(enum.Enum):
-    """Where in a disk call the crash comes. MIDDLE of a write leaves a first part of its bytes."""
+    """When the crash happens relative to a disk call. MIDDLE of a write leaves the first part of its bytes."""
 
     BEFORE = "before"
     MIDDLE = "middle"
@@ -37,7 +37,7 @@ class Moment(enum.Enum):
 
 
 class Outage(enum.Enum):
-    """PROCESS_KILL keeps whatever was written; POWER_LOSS keeps what was synced, and of the rest what chance says."""
+    """PROCESS_KILL keeps everything written; POWER_LOSS keeps what was synced, and a random part of the rest."""
 
     PROCESS_KILL = "process kill"
     POWER_LOSS = "power loss"
@@ -59,7 +59,7 @@ class FaultyFiles:
         self.is_down = False
         self.call_count = 0
         self.last_calls: deque[str] = deque(maxlen=50)
-        """What was asked of the disk lately, for the message of a failed test."""
+        """The most recent disk calls, for the message of a failed test."""
 
     def crash_in(self, calls: int, moment: Moment) -> None:
         """Crash in the ``calls``-th disk call from now; 1 is the next."""
@@ -72,11 +72,11 @@ class FaultyFiles:
         self._calls_left = None
 
     def crash_now(self) -> None:
-        """Between two calls."""
+        """Crash between two calls."""
         self.is_down = True
 
     def restart(self, outage: Outage) -> None:
-        """Come up again after a crash, or out of the blue. Files of the old process are dead; so are its locks."""
+        """Restart after a crash, or at any time. The files and locks of the old process are gone."""
         with self._mutex:
             if outage is Outage.POWER_LOSS:
                 self._disk.lose_power(self._random)
@@ -89,12 +89,12 @@ class FaultyFiles:
             self.last_calls.append(f"-- {outage.value} --")
 
     def fail_syncs(self, count: int, *, after: int = 0) -> None:
-        """Of the next syncs let ``after`` succeed; then ``count`` raise EIO, and theirs never gets to the platter."""
+        """Let the next ``after`` syncs succeed; then ``count`` raise EIO, and their data never reaches the disk."""
         self._syncs_to_fail = count
         self._syncs_before = after
 
     def set_free(self, free_bytes: int) -> None:
-        """Resize the disk so that so much is free."""
+        """Resize the disk so that this much is free."""
         self._disk.total_bytes += free_bytes - self._disk.free_bytes
 
     def create(self, path: str, size_bytes: int, *, allocate: bool) -> File:
@@ -252,7 +252,7 @@ class FaultyFiles:
         effect: Callable[[], None],
         part: Callable[[], None] | None = None,
     ) -> None:
-        """Do one disk call, or crash before, in or after it."""
+        """Make one disk call, or crash before, during or after it."""
         with self._mutex:
             self._check_up()
             self.call_count += 1
@@ -279,7 +279,7 @@ class FaultyFiles:
 
 
 class MemoryFile:
-    """An open file. The first ``mapped_bytes`` are seen through views that follow later writes, as a mapping does."""
+    """An open file. Views of the first ``mapped_bytes`` follow later writes, as with a mapping."""
 
     def __init__(self, files: FaultyFiles, path: str, inode: Inode, mapped_bytes: int) -> None:
         self.path = path
@@ -303,13 +303,18 @@ class MemoryFile:
         files = self._files
         self._call_write(position, copy, lambda: files._random.randint(0, len(copy)))
 
-    def append_at(self, position: int, data: Buffer) -> None:
+    def append_at(self, position: int, data: Buffer, *, in_order: bool = False) -> None:
         self.write_at(position, data)
 
     def read_at(self, position: int, length: int) -> bytes:
         self._check_process()
         self._files._check_up()
         return bytes(self._inode.live[position : position + length])
+
+    def read_into(self, position: int, target: memoryview) -> int:
+        data = self.read_at(position, len(target))
+        target[: len(data)] = data
+        return len(data)
 
     def view(self, position: int, length: int) -> memoryview:
         if position + length <= self._mapped_bytes:
@@ -318,7 +323,7 @@ class MemoryFile:
         return memoryview(self.read_at(position, length))
 
     def prefetch(self, position: int) -> None:
-        """All of it is in memory."""
+        """Nothing to do: everything is in memory."""
 
     def zero_from(self, position: int) -> None:
         while position < self.size_bytes:

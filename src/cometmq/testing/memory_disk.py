@@ -1,11 +1,11 @@
 """A disk in memory that knows what would survive a power loss.
 
-Of every file it keeps three things: what processes see, what is on the platter, and the writes in between. Of every
-directory likewise the names, and the changes since its last sync. ``lose_power`` then decides by chance:
+For every file it keeps three things: what processes see, what is on the platter, and the writes in between. For every
+directory it keeps the names and the changes since its last sync. ``lose_power`` then decides at random:
 
-- each sector holds what it held after some number of the unsynced writes: none, all, or any in between. So writes
-  get lost, torn and reordered across sectors, as a drive and a page cache may do, but never within one sector;
-- of each directory's unsynced changes (create, rename, remove) a first part has happened;
+- each sector holds its content after some number of the unsynced writes: none, all, or any in between. So writes get
+  lost, torn and reordered across sectors, as with a real drive and page cache, but never within one sector;
+- a first part of each directory's unsynced changes (create, rename, remove) has happened;
 - a file whose length was never synced may be empty;
 - directories themselves are durable at once.
 """
@@ -47,11 +47,11 @@ class Inode:
         self.is_size_durable = True
 
     def forget_writes(self) -> None:
-        """A sync failed: the kernel drops the dirty marks, and no later sync will write these bytes."""
+        """A sync failed: the kernel clears the dirty marks, and no later sync will write these bytes."""
         self.writes = []
 
     def after_power_loss(self, random: Random) -> Inode:
-        """The file as the next boot finds it."""
+        """The file as found by the next boot."""
         size_bytes = self.size_bytes
         if not self.is_size_durable and random.random() < 0.5:
             size_bytes = 0
@@ -137,7 +137,7 @@ class MemoryDisk:
             path = posixpath.dirname(path)
 
     def remove_directory(self, path: str) -> None:
-        """With the directories below; its files must be gone."""
+        """Remove a directory and its subdirectories; its files must be gone."""
         below = path + "/"
         self.directories = {
             one for one in self.directories if one != path and not one.startswith(below)
@@ -150,14 +150,14 @@ class MemoryDisk:
             change.apply(self._durable_names)
 
     def sync_names(self) -> None:
-        """As ``sync_directory`` of every directory, removed ones included."""
+        """Like ``sync_directory`` for every directory, including removed ones."""
         for changes in self._changes.values():
             for change in changes:
                 change.apply(self._durable_names)
         self._changes = {}
 
     def allocate(self, inode: Inode, position: int, length: int, path: str) -> None:
-        """Take the blocks of a range. Raises DiskFull, and then takes none."""
+        """Allocate the blocks of a range. Raises DiskFull, and then allocates none."""
         if length == 0:
             return
         wanted = set(range(position // BLOCK_BYTES, (position + length - 1) // BLOCK_BYTES + 1))
@@ -182,7 +182,7 @@ class MemoryDisk:
             if id(inode) not in found:
                 found[id(inode)] = inode.after_power_loss(random)
             names[path] = found[id(inode)]
-        # A name that came back brings its directory with it.
+        # A name that reappears brings its directory with it.
         for path in names:
             self.make_directory(posixpath.dirname(path))
         self._changes = {}

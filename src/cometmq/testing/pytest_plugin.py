@@ -4,8 +4,8 @@
         topic = cometmq_cluster.create_topic("Orders")
         run_my_service(name_servers=cometmq_cluster.name_servers, topic=topic)
 
-One cluster, in a thread, serves all tests of a run; names that end in something unique keep them apart. It starts with
-the first test that asks for it. A run that asks for none imports nothing of it.
+One cluster, in a thread, serves all tests of a run; unique suffixes keep their names apart. It starts with the first
+test that uses it. A run that does not use it imports nothing of it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def cometmq_settings() -> Mapping[str, str]:
-    """``broker.conf`` keys for the cluster of the run; a fixture of this name in your conftest.py sets some."""
+    """``broker.conf`` keys for the cluster of the run; override this fixture in your conftest.py to set some."""
     return {}
 
 
 @pytest.fixture(scope="session")
 def cometmq_servers(cometmq_settings: Mapping[str, str]) -> Iterator[Cluster]:
-    """The cluster of the run. Tests want ``cometmq_cluster``."""
+    """The cluster of the run. Tests use ``cometmq_cluster``."""
     from cometmq.testing.cluster import ServersLeaked, cluster
 
     servers = cluster(settings=cometmq_settings)
@@ -38,13 +38,13 @@ def cometmq_servers(cometmq_settings: Mapping[str, str]) -> Iterator[Cluster]:
     try:
         servers.__exit__(None, None, None)
     except ServersLeaked:
-        # Threads that tests of the run started and left are not told from the servers' own. All is removed.
+        # Threads that tests started and left behind cannot be told from those of the servers. Everything is removed.
         pass
 
 
 @pytest.fixture
 def cometmq_cluster(cometmq_servers: Cluster) -> ClusterView:
-    """A running name server and broker, and names for topics and groups that no other test has."""
+    """A running name server and broker, with unique names for the test's topics and groups."""
     from cometmq.testing.cluster_view import ClusterView
 
     return ClusterView(

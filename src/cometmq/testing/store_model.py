@@ -1,8 +1,8 @@
-"""What a message store must hold and answer, as a plain list of messages: the oracle of store tests.
+"""What a message store must hold and return, as a plain list of messages: the oracle of store tests.
 
-Nothing here knows files, queues or an index. ``StoreModel`` keeps every message with the very bytes its record must
-have, and compares what a store answers with what follows from the list. Some things are left open: what retention
-has deleted may come back with a log file after a power loss, without its queue entries and keys.
+Nothing here knows files, queues or an index. ``StoreModel`` keeps every message with the exact bytes of its record,
+and compares what a store returns with what follows from the list. Some things are left open: after a power loss,
+messages that retention had deleted may reappear with a log file, without their queue entries and keys.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from cometmq.model.flags import SysFlag
-from cometmq.model.record import encode_record
-from cometmq.store.extended_queue import Unit
-from cometmq.store.get import GetStatus
+from cometmq.model.messages.record import encode_record
+from cometmq.store.log.new_messages import NewMessage, Stored
 from cometmq.store.message_store import MessageStore
-from cometmq.store.new_messages import NewMessage, Stored
+from cometmq.store.queues.extended_queue import Unit
+from cometmq.store.read.read_results import GetStatus
 
 Queue = tuple[str, int]
 ALWAYS: Final = (0, 1 << 62)
@@ -51,7 +51,7 @@ class Kept:
 
 
 def raw_record(message: NewMessage, stored: Stored, store_host: bytes) -> bytes:
-    """What the record must look like, from the shared layout and not from the store's own encoder."""
+    """The expected record, built from the shared layout and not with the store's own encoder."""
     return encode_record(
         topic=message.topic.encode(),
         queue_id=message.queue_id,
@@ -74,8 +74,8 @@ class StoreModel:
     def __init__(self, queues: Sequence[Queue], keys: Sequence[str], store_host: bytes) -> None:
         """
         Args:
-            queues: all that messages are put into.
-            keys: those that ``check_everything`` asks for.
+            queues: all queues that messages are put into.
+            keys: the keys that ``check_everything`` queries.
         """
         self.kept: list[Kept] = []
         self.queues = queues
@@ -86,13 +86,13 @@ class StoreModel:
         """Messages of a topic below this offset were deleted with it; only the log still has them."""
         self._store_host = store_host
         self.unit_of: Callable[[Kept], Unit] | None = None
-        """What the extended consume queue must hold of a message, if there is one."""
+        """The expected entry of a message in the extended consume queue, if there is one."""
 
     def record_bytes(self, message: NewMessage) -> int:
         return len(raw_record(message, Stored(0, 0, 0, 0), self._store_host))
 
     def keep(self, message: NewMessage, stored: Stored) -> Kept:
-        """Take in what a put has answered, which must follow from the list so far."""
+        """Record the result of a put, which must follow from the list so far."""
         row = Kept(message, stored, raw_record(message, stored, self._store_host))
         if row.has_entry:
             assert stored.queue_offset == len(self.rows(row.queue)), (row, self.rows(row.queue))
@@ -113,7 +113,7 @@ class StoreModel:
         ]
 
     def forget_lost(self, store: MessageStore, promised_below: int) -> None:
-        """Take out what a recovered store has lost. Nothing that ends below the promise, and only from the end."""
+        """Remove what a recovered store has lost: only from the end, and nothing below the guaranteed offset."""
         there = [self._is_there(store, row) for row in self.kept]
         lost_from = len(self.kept)
         for at, row in enumerate(self.kept):
@@ -128,7 +128,7 @@ class StoreModel:
         self.topic_ends = {topic: min(known, end) for topic, known in self.topic_ends.items()}
 
     def check_everything(self, store: MessageStore) -> None:
-        """Every record by its id, every queue from end to end, every key."""
+        """Check every record by its id, every queue from end to end, and every key."""
         start = store.min_physical
         assert start <= self.deleted_below, (start, self.deleted_below)
         for row in self.kept:

@@ -1,4 +1,4 @@
-"""A store so small that every few messages fill a file of each kind, and messages of great variety for it."""
+"""A store so small that a few messages fill a file of each kind, and a wide variety of messages for it."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Final
 from zlib import crc32
 
 from cometmq.model.java_hash import java_hash
-from cometmq.model.properties import KEYS as KEYS_PROPERTY
-from cometmq.model.properties import TAGS as TAGS_PROPERTY
-from cometmq.model.properties import UNIQ_KEY, render_properties
-from cometmq.store.config import (
+from cometmq.model.messages.properties import KEYS as KEYS_PROPERTY
+from cometmq.model.messages.properties import TAGS as TAGS_PROPERTY
+from cometmq.model.messages.properties import UNIQ_KEY, render_properties
+from cometmq.store.log.new_messages import NewMessage
+from cometmq.store.queues.extended_queue import Unit
+from cometmq.store.queues.extended_queues import no_bits
+from cometmq.store.store_config import (
     CommitLogConfig,
     ConsumeQueueConfig,
     IndexConfig,
     RetentionConfig,
     StoreConfig,
 )
-from cometmq.store.extended_queue import Unit
-from cometmq.store.extended_queues import no_bits
-from cometmq.store.new_messages import NewMessage
 from cometmq.testing.store_model import PREPARED, ROLLBACK, Kept, Queue, StoreModel
 from cometmq.testing.store_simulation import StoreSimulation
 
@@ -46,7 +46,7 @@ _CONFIG = StoreConfig(
 def small_store(seed: int, *, extended: bool = False) -> StoreSimulation:
     """
     Args:
-        extended: with the extended consume queue, whose files take a unit or two.
+        extended: with the extended consume queue, whose files hold only a unit or two.
     """
     model = StoreModel(QUEUES, KEYS, _STORE_HOST)
     config, bits = _CONFIG, no_bits
@@ -58,7 +58,7 @@ def small_store(seed: int, *, extended: bool = False) -> StoreSimulation:
 
 
 def _bits(topic: str, properties: str) -> bytes:
-    """Of various lengths, none included."""
+    """Filter bits of various lengths, including none."""
     return crc32(properties.encode()).to_bytes(4, "big") * (len(properties) % 4)
 
 
@@ -69,7 +69,7 @@ def _unit(row: Kept) -> Unit:
 
 
 def make_message(queue: Queue, variety: int, body_bytes: int) -> NewMessage:
-    """A message whose many details follow from one number."""
+    """A message whose details all follow from one number."""
     number = variety % 1000
     keys = [key for bit, key in enumerate(KEYS) if variety >> bit & 1]
     tag = TAGS[variety // 8 % len(TAGS)]

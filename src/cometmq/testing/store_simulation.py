@@ -1,8 +1,8 @@
-"""A store on a disk with faults, beside the list it is compared with.
+"""A store on a faulty disk, next to the list that it is compared with.
 
-``StoreSimulation`` does what a broker does to a store. A crash anywhere is followed by a restart and a comparison of
-everything: after a process kill all that was acknowledged must be there, after a power loss all below the flushed
-watermark. The store runs without its threads, so that the same steps and seed give the same run.
+``StoreSimulation`` does what a broker does to a store. After every crash it restarts and compares everything: after a
+process kill, all acknowledged messages must be there; after a power loss, all below the flushed watermark. The store
+runs without its threads, so that the same steps and seed give the same run.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Final
 
 from cometmq.base.errors import DiskFull, StoreClosed, StoreError
-from cometmq.model.record import decode_record
-from cometmq.store.config import StoreConfig
-from cometmq.store.extended_queues import FilterBits, no_bits
+from cometmq.model.messages.record import decode_record
+from cometmq.store.log.new_messages import NewMessage, NewMessages, Stored, StoredMessages
 from cometmq.store.message_store import MessageStore
-from cometmq.store.new_messages import NewMessage, NewMessages, Stored, StoredMessages
+from cometmq.store.queues.extended_queues import FilterBits, no_bits
+from cometmq.store.store_config import StoreConfig
 from cometmq.testing.fake_clock import FakeClock
 from cometmq.testing.faulty_files import Crashed, FaultyFiles, Moment, Outage
 from cometmq.testing.store_model import StoreModel
@@ -26,7 +26,7 @@ logger = logging.getLogger("cometmq.testing")
 PLENTY: Final = 1 << 40
 
 PlannedCrash = tuple[int, Moment, Outage]
-"""In which disk call, where in it, and what happens then."""
+"""In which disk call, at which moment of it, and which kind of outage."""
 
 
 class StoreSimulation:
@@ -42,7 +42,7 @@ class StoreSimulation:
         self.clock = FakeClock()
         self.files = FaultyFiles(self.clock, seed=seed)
         self.model = model
-        self._config = config
+        self.config = config
         self._store_host = store_host
         self._filter_bits = filter_bits
         self._outage = Outage.PROCESS_KILL
@@ -59,7 +59,7 @@ class StoreSimulation:
     def put(self, batch: list[NewMessage]) -> None:
         """Append messages of one queue, if they fit into a file."""
         size_bytes = sum(map(self.model.record_bytes, batch))
-        if size_bytes + 8 > self._config.log.file_bytes:
+        if size_bytes + 8 > self.config.log.file_bytes:
             return
         self.puts_since_crash += 1
         self._in_flight = batch
@@ -75,7 +75,7 @@ class StoreSimulation:
         self._in_flight = []
 
     def put_each(self, messages: list[NewMessage]) -> None:
-        """Append messages of any queues that have nothing to do with each other, while there is space."""
+        """Append independent messages of any queues, while there is space."""
         self.puts_since_crash += 1
         self._in_flight = messages
         self._end_before = self.store.max_physical
@@ -114,14 +114,14 @@ class StoreSimulation:
         self.model.check_everything(self.store)
 
     def start_again(self) -> None:
-        """After a stop; whatever was changed on the disk since then is found."""
+        """Start after a stop; the store finds whatever has changed on the disk since."""
         if self._try_to_load():
             self.model.check_everything(self.store)
         else:
             self._come_back()
 
     def crash(self, outage: Outage) -> None:
-        """Now, between two disk calls."""
+        """Crash now, between two disk calls."""
         self._outage = outage
         self.files.crash_now()
         self._come_back()
@@ -133,16 +133,16 @@ class StoreSimulation:
         outage: Outage,
         in_recovery: list[PlannedCrash] | None = None,
     ) -> None:
-        """In a later disk call; and then again in each recovery as often as ``in_recovery`` says."""
+        """Crash in a later disk call, and again during recovery as ``in_recovery`` says."""
         self.files.crash_in(calls, moment)
         self._outage = outage
         self._crashes_in_recovery = in_recovery or []
 
     def flush_with_a_failing_sync(self, *, after: int = 0) -> None:
-        """Flush; the first sync but ``after`` fails. From then on the store promises nothing new.
+        """Flush; the sync after the first ``after`` ones fails. From then on the store guarantees nothing new.
 
-        A crash on the way is a power loss: a mere kill would have the next process believe the page cache, in which
-        the kernel keeps, as if they were written, the very pages it failed to write.
+        A crash during this is a power loss. After a mere kill, the next process would trust the page cache, in which
+        the kernel keeps the pages that it failed to write as if they had been written.
         """
         self.files.fail_syncs(1, after=after)
         flushed = self.store.watermarks.flushed.value
@@ -166,7 +166,7 @@ class StoreSimulation:
     def make_space(self) -> None:
         self.files.set_free(PLENTY)
         self.is_space_short = False
-        # The store tries a full disk again only after a while.
+        # The store retries a full disk only after a while.
         self.clock.advance(10)
 
     def finish(self) -> None:
@@ -175,7 +175,7 @@ class StoreSimulation:
 
     def _new_store(self) -> MessageStore:
         return MessageStore(
-            self._config,
+            self.config,
             store_host=self._store_host,
             files=self.files,
             clock=self.clock,
@@ -183,7 +183,7 @@ class StoreSimulation:
         )
 
     def _do(self, action: Callable[[], None]) -> bool:
-        """Whether it went through; a crash has been recovered from on return."""
+        """Whether it completed; on return, the store has recovered from any crash."""
         try:
             action()
         except Crashed as crash:
@@ -200,12 +200,12 @@ class StoreSimulation:
             self.store.maintain()
         finally:
             start = self.store.min_physical
-            # The file being written stays, whatever happens.
+            # The file being written is kept, whatever happens.
             assert start <= self.store.max_physical
             self.model.deleted_below = max(self.model.deleted_below, start)
 
     def _come_back(self) -> None:
-        """Restart as planned, then see what is left."""
+        """Restart as planned, then check what is left."""
         self.puts_since_crash = 0
         self._note_promise()
         has_lost_power = self._outage is Outage.POWER_LOSS
@@ -246,9 +246,9 @@ class StoreSimulation:
         self._promised_below = max(self._promised_below, self.store.watermarks.flushed.value)
 
     def _adopt_messages_in_flight(self) -> None:
-        """A put that never returned may be there or not, but only whole, and a batch only from its start."""
+        """A put that never returned may be there or not, but only completely; of a batch, only a first part."""
         position = self._end_before
-        file_bytes = self._config.log.file_bytes
+        file_bytes = self.config.log.file_bytes
         for message in self._in_flight:
             for start in (position, position - position % file_bytes + file_bytes):
                 found = self.store.record_at(start)

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
 
 import pytest
+from tests.eventually import wait_until
 
 ROOT = str(Path(__file__).parents[3])
 if ROOT not in sys.path:
@@ -164,14 +164,10 @@ def create_topic(
         port = int(control.address.rpartition(":")[2])
         code, _ = ask(port, CREATE_TOPIC, fields)
         assert code == 0, f"broker answered {code} to the creation of {topic}"
-        wait_until(lambda: ask(name_server.port, GET_ROUTE, {"topic": topic})[0] == 0)
+        wait_until(
+            lambda: ask(name_server.port, GET_ROUTE, {"topic": topic})[0] == 0,
+            seconds=KNOWN_SECONDS_MAX,
+        )
         return topic
 
     return create
-
-
-def wait_until(condition: Callable[[], bool], seconds_max: float = KNOWN_SECONDS_MAX) -> None:
-    deadline = time.monotonic() + seconds_max
-    while not condition():
-        assert time.monotonic() < deadline, f"not so within {seconds_max} s"
-        time.sleep(POLL_SECONDS)

@@ -9,16 +9,18 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from cometmq.client.aio.instance import ClientInstance
-from cometmq.client.aio.offsets import BrokerOffsets
-from cometmq.client.aio.producer import Producer
-from cometmq.client.aio.push_consumer import PushConsumer
-from cometmq.client.config import ClientConfig
+from tests.eventually import eventually
+
+from cometmq.client.aio.instance.client_instance import ClientInstance
+from cometmq.client.aio.offsets.broker_offsets import BrokerOffsets
+from cometmq.client.aio.push.push_consumer import PushConsumer
+from cometmq.client.aio.send.producer import Producer
+from cometmq.client.client_config import ClientConfig
 from cometmq.client.consumer_config import PushConsumerConfig
-from cometmq.client.core.publish_queues import subscribe_queues
-from cometmq.model.message import Message
+from cometmq.client.core.send.publish_queues import subscribe_queues
 from cometmq.model.message_queue import MessageQueue
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.message import Message
+from cometmq.model.messages.received_message import ReceivedMessage
 
 FROM_FIRST = "CONSUME_FROM_FIRST_OFFSET"
 
@@ -53,12 +55,6 @@ class Taken:
         self.messages.append(message)
         returned = self.act(message) if self.act is not None else None
         return await returned if asyncio.iscoroutine(returned) else returned
-
-
-async def eventually(condition: Callable[[], object], seconds: float = 30.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.02)
 
 
 async def send(

@@ -9,22 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.eventually import eventually
 from tests.integration.client.conftest import CreateTopic
 from tests.integration.client.consuming import (
     Taken,
     config,
     consuming,
-    eventually,
     numbered,
     queues_of,
     send,
 )
 
 from cometmq.base.errors import CorruptFile
-from cometmq.client.aio.local_offsets import LocalOffsets
-from cometmq.client.aio.push_consumer import PushConsumer
+from cometmq.client.aio.offsets.local_offsets import LocalOffsets
+from cometmq.client.aio.push.push_consumer import PushConsumer
 from cometmq.model.message_queue import MessageQueue
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.received_message import ReceivedMessage
 
 pytestmark = pytest.mark.timeout(180)
 

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.eventually import eventually
 
-from cometmq.client.aio.lite_pull_consumer import LitePullConsumer
-from cometmq.client.aio.producer import Producer
-from cometmq.client.aio.pull_consumer import PullConsumer
-from cometmq.client.aio.push_consumer import PushConsumer
+from cometmq.client.aio.pull.lite_pull_consumer import LitePullConsumer
+from cometmq.client.aio.pull.pull_consumer import PullConsumer
+from cometmq.client.aio.push.push_consumer import PushConsumer
+from cometmq.client.aio.send.producer import Producer
 from cometmq.client.consumer_config import PushConsumerConfig
 from cometmq.client.helpers.idempotence import TableClaims, once
 from cometmq.client.helpers.log_handler import TopicHandler
@@ -32,20 +33,14 @@ from cometmq.client.helpers.skip_backlog import (
 from cometmq.client.lite_pull_config import LitePullConfig
 from cometmq.client.producer_config import ProducerConfig
 from cometmq.client.sync import Producer as BlockingProducer
-from cometmq.model.message import Message
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.message import Message
+from cometmq.model.messages.received_message import ReceivedMessage
 
 FIRST = PushConsumerConfig(consume_from_where="CONSUME_FROM_FIRST_OFFSET")
 FIRST_LITE = LitePullConfig(consume_from_where="CONSUME_FROM_FIRST_OFFSET", pull_batch_size=1)
 QUICK = OutboxSettings(poll_seconds=0.05, pause_seconds=0.05, pause_seconds_max=0.2)
 
 Unique = Callable[[str], str]
-
-
-async def _until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.02)
 
 
 async def _read_all(name_servers: str, topic: str, count: int, group: str) -> list[bytes]:
@@ -134,7 +129,7 @@ def test_a_limited_consumer_keeps_its_rate(
         )
         consumer.subscribe(topic)
         async with consumer:
-            await _until(lambda: len(times) == 30)
+            await eventually(lambda: len(times) == 30)
 
     asyncio.run(main())
     assert max(times) - min(times) >= 29 / 50 * 0.9
@@ -168,7 +163,7 @@ def test_an_event_that_is_sent_twice_is_worked_on_once(
         )
         consumer.subscribe(topic)
         async with consumer:
-            await _until(lambda: len(arrived) >= 6)
+            await eventually(lambda: len(arrived) >= 6)
 
     try:
         asyncio.run(main())
@@ -196,13 +191,13 @@ def test_a_group_jumps_to_the_end_and_back_when_nobody_runs(
             consumer = PushConsumer(group, listener=handle, name_servers=name_servers, config=FIRST)
             consumer.subscribe(topic)
             async with consumer:
-                await _until(lambda: got == [b"new"])
+                await eventually(lambda: got == [b"new"])
                 with pytest.raises(GroupIsOnline, match="stop them first"):
                     await jump(group, topic, name_servers=name_servers)
             positions = await jump(group, topic, to_time_ms=0, name_servers=name_servers)
             assert sum(positions.values()) == 0
             async with consumer:
-                await _until(lambda: len(got) == 8)
+                await eventually(lambda: len(got) == 8)
 
     asyncio.run(main())
 
@@ -226,15 +221,15 @@ def test_a_running_group_jumps_back_and_to_the_end(
             consumer = PushConsumer(group, listener=handle, name_servers=name_servers, config=FIRST)
             consumer.subscribe(topic)
             async with consumer:
-                await _until(lambda: len(got) == 6)
+                await eventually(lambda: len(got) == 6)
                 back = await jump_running(group, topic, to_time_ms=0, name_servers=name_servers)
                 assert {queue.topic: at for queue, at in back.items()} == {topic: 0}
                 assert len(back) == 2
-                await _until(lambda: len(got) == 12)
+                await eventually(lambda: len(got) == 12)
                 end = await jump_running(group, topic, name_servers=name_servers)
                 assert sum(end.values()) == 6
                 await producer.send(Message(topic=topic, body=b"new"))
-                await _until(lambda: b"new" in got)
+                await eventually(lambda: b"new" in got)
         assert len(got) == 13
 
     asyncio.run(main())
@@ -261,7 +256,7 @@ def test_urgent_messages_come_first(name_servers: str, create_topic: Any, unique
                 for _ in range(3):
                     await producer.send(Message(topic=normal_topic, body=b"normal"))
                     await producer.send(Message(topic=urgent_topic, body=b"urgent"))
-                await _until(lambda: _ready(urgent) == 3 and _ready(normal) == 3)
+                await eventually(lambda: _ready(urgent) == 3 and _ready(normal) == 3)
                 late: list[bytes] = []
                 while len(late) < 6:
                     late += [message.body for message in await order.poll()]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.eventually import eventually
 
-from cometmq.client.aio.instance import ClientInstance
-from cometmq.client.config import ClientConfig
+from cometmq.client.aio.instance.client_instance import ClientInstance
+from cometmq.client.client_config import ClientConfig
 from cometmq.model.consumption import ConsumeFromWhere, ConsumeType, MessageModel
-from cometmq.model.message import ReceivedMessage
 from cometmq.model.message_queue import MessageQueue
+from cometmq.model.messages.message import ReceivedMessage
 from cometmq.model.names import AUTO_CREATE_TOPIC
 from cometmq.model.subscription import SubscriptionData, build_subscription
 from cometmq.protocol.bodies.connection import ConsumerConnection
@@ -90,15 +91,6 @@ class Producer:
         raise AssertionError("nobody sent a request")
 
 
-async def _until(condition: Callable[[], Any], seconds_max: float = 30.0) -> None:
-    async with asyncio.timeout(seconds_max):
-        while True:
-            answer = condition()
-            if await answer if asyncio.iscoroutine(answer) else answer:
-                return
-            await asyncio.sleep(0.02)
-
-
 async def _connections(instance: ClientInstance, address: str, group: str) -> list[str]:
     """The client ids that the broker knows for a consumer group."""
     request = Command(RequestCode.GET_CONSUMER_CONNECTION_LIST, {"consumerGroup": group})
@@ -143,7 +135,7 @@ def test_a_broker_knows_who_is_here_and_tells_the_others(
         consumer = Consumer(group, topic)
         first.add_consumer(consumer)
         await first.start()
-        await _until(lambda: _is_alone())
+        await eventually(lambda: _is_alone())
         assert first.broker_version(broker_control.name) > 0
         assert await first.consumer_ids(topic, group) == [first.client_id]
 
@@ -152,14 +144,14 @@ def test_a_broker_knows_who_is_here_and_tells_the_others(
         second.add_consumer(other)
         known = consumer.rebalances
         await second.start()
-        await _until(lambda: consumer.rebalances > known)
+        await eventually(lambda: consumer.rebalances > known)
         both = sorted([first.client_id, second.client_id])
         assert await _connections(first, address, group) == both
 
         known = consumer.rebalances
         second.remove_consumer(other)
         await second.release()
-        await _until(lambda: consumer.rebalances > known)
+        await eventually(lambda: consumer.rebalances > known)
         assert await _connections(first, address, group) == [first.client_id]
         await first.release()
 
@@ -195,7 +187,7 @@ def test_a_producer_is_known_before_it_sent_anything(
                 reply.body
             )
 
-        await _until(is_known, 5.0)
+        await eventually(is_known, seconds=5.0)
         await instance.release()
 
     asyncio.run(main())
@@ -216,10 +208,10 @@ def test_a_restarted_broker_hears_of_its_consumers_again(
             found = await _connections(instance, broker_control.address, group)
             return found == [instance.client_id]
 
-        await _until(is_known)
+        await eventually(is_known)
         await asyncio.to_thread(broker_control.kill)
         await asyncio.to_thread(broker_control.start)
-        await _until(is_known)
+        await eventually(is_known)
         await instance.release()
 
     asyncio.run(main())
@@ -237,7 +229,7 @@ def test_what_operators_ask_of_a_consumer_through_the_broker(
         consumer = Consumer(group, topic)
         instance.add_consumer(consumer)
         await instance.start()
-        await _until(lambda: instance.broker_version(broker_control.name))
+        await eventually(lambda: instance.broker_version(broker_control.name))
         who = {"consumerGroup": group, "clientId": instance.client_id}
 
         reply = await _ask(
@@ -280,7 +272,7 @@ def test_what_operators_ask_of_a_consumer_through_the_broker(
             RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
             {"topic": topic, "group": group, "timestamp": "0", "isForce": "true"},
         )
-        await _until(lambda: consumer.resets)
+        await eventually(lambda: consumer.resets)
         queue = MessageQueue(broker_name=broker_control.name, queue_id=0, topic=topic)
         assert consumer.resets == [{queue: 0}]
         await operator.release()
@@ -310,7 +302,7 @@ def test_everything_goes_over_tls_when_it_is_enabled(makers: Any, tmp_path: Path
         await instance.route(AUTO_CREATE_TOPIC)
         reply = await instance.call(pair.broker_address, _send("Guarded", b"x"), 5.0)
         assert reply.code == ResponseCode.SUCCESS
-        await _until(lambda: instance.broker_version("interop-broker"))
+        await eventually(lambda: instance.broker_version("interop-broker"))
         await instance.release()
 
     with pair.running():

@@ -8,32 +8,26 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.eventually import eventually
 from tests.integration.client.conftest import BrokerControl, CreateTopic
 from tests.interop.servers import ask
 
 from cometmq.base.errors import UsageError
-from cometmq.client.aio.lite_pull_consumer import LitePullConsumer
-from cometmq.client.aio.producer import Producer
-from cometmq.client.config import ClientConfig
+from cometmq.client.aio.pull.lite_pull_consumer import LitePullConsumer
+from cometmq.client.aio.send.producer import Producer
+from cometmq.client.client_config import ClientConfig
 from cometmq.client.errors import ClientClosed
 from cometmq.client.lite_pull_config import LitePullConfig
 from cometmq.client.producer_config import ProducerConfig
-from cometmq.model.message import Message
 from cometmq.model.message_queue import MessageQueue
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.message import Message
+from cometmq.model.messages.received_message import ReceivedMessage
 from cometmq.model.subscription import Sql
 from cometmq.protocol.codes import RequestCode
 
 Unique = Callable[[str], str]
 SECONDS_MAX = 40.0
 FROM_FIRST = LitePullConfig(consume_from_where="CONSUME_FROM_FIRST_OFFSET")
-
-
-async def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + SECONDS_MAX
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {SECONDS_MAX} s: {what}"
-        await asyncio.sleep(0.02)
 
 
 async def send(name_servers: str, topic: str, numbers: range, queue: int | None = None) -> None:
@@ -92,7 +86,7 @@ def test_a_new_group_starts_at_the_end_and_gets_what_comes(
         await send(name_servers, topic, range(10))
         async with LitePullConsumer(unique("lite"), name_servers=name_servers) as consumer:
             consumer.subscribe(topic)
-            await until(
+            await eventually(
                 lambda: [consumer.position(queue) for queue in consumer.assignment()] == [5, 5],
                 "both queues start at their end",
             )
@@ -325,16 +319,16 @@ def test_consumers_of_a_group_share_queues_and_lose_nothing(
         first.subscribe(topic)
         second.subscribe(topic)
         async with first:
-            await until(lambda: len(first.assignment()) == 4, "the first holds all")
+            await eventually(lambda: len(first.assignment()) == 4, "the first holds all")
             async with second:
-                await until(
+                await eventually(
                     lambda: [len(each.assignment()) for each in (first, second)] == [2, 2],
                     "both hold two",
                 )
                 await send(name_servers, topic, range(40))
                 ours, theirs = await asyncio.gather(read(first, 20), read(second, 20))
                 assert sorted(ours + theirs) == list(range(40))
-            await until(lambda: len(first.assignment()) == 4, "the first holds all again")
+            await eventually(lambda: len(first.assignment()) == 4, "the first holds all again")
             await send(name_servers, topic, range(40, 60))
             assert sorted(await read(first, 20)) == list(range(40, 60))
         assert told[0] == 4
@@ -401,7 +395,7 @@ def test_a_topic_that_grows_is_told(
             await asyncio.sleep(0.3)
             assert seen == []
             grow(broker_control, topic, 3)
-            await until(lambda: seen, "the listener hears of it")
+            await eventually(lambda: seen, "the listener hears of it")
             assert seen == [(topic, 3)]
 
     asyncio.run(main())

@@ -6,14 +6,15 @@ import asyncio
 import http.server
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.eventually import eventually
 
-from cometmq.client.aio.address_service import ANSWER_BYTES_MAX, fetch_name_servers
-from cometmq.client.aio.instance import ClientInstance
-from cometmq.client.config import ClientConfig
+from cometmq.client.aio.instance.address_service import ANSWER_BYTES_MAX, fetch_name_servers
+from cometmq.client.aio.instance.client_instance import ClientInstance
+from cometmq.client.client_config import ClientConfig
 from cometmq.client.errors import AddressServiceFailed, NoNameServer
 from cometmq.model.names import AUTO_CREATE_TOPIC
 from cometmq.protocol.codes import RequestCode, ResponseCode
@@ -129,12 +130,6 @@ def two_name_servers(makers: Any, tmp_path: Any) -> Iterator[tuple[Any, Any]]:
             broker.kill()
 
 
-async def _until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not condition():
-            await asyncio.sleep(0.02)
-
-
 def test_name_servers_fail_one_by_one_and_come_back(two_name_servers: tuple[Any, Any]) -> None:
     one, other = two_name_servers
 
@@ -178,13 +173,13 @@ def test_name_servers_are_exchanged_while_clients_run(
         route = await instance.route(AUTO_CREATE_TOPIC)
         assert f"name_servers={one.address}" in repr(instance)
         service.answer = [other.address.encode()]
-        await _until(lambda: f"name_servers={other.address}" in repr(instance))
+        await eventually(lambda: f"name_servers={other.address}" in repr(instance))
         await asyncio.to_thread(one.kill)
         assert await instance.route(AUTO_CREATE_TOPIC, fresh=True) is route
         # An outage of the service changes nothing.
         service.status = 500
         seen = len(service.paths)
-        await _until(lambda: len(service.paths) > seen + 1)
+        await eventually(lambda: len(service.paths) > seen + 1)
         assert f"name_servers={other.address}" in repr(instance)
         await instance.release()
 

@@ -10,22 +10,22 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.eventually import eventually
 from tests.integration.client.conftest import CreateTopic
 from tests.integration.client.consuming import (
     Taken,
     committed,
     config,
     consuming,
-    eventually,
     numbered,
     queues_of,
     send,
 )
 
-from cometmq.client.aio.pull_consumer import PullConsumer
-from cometmq.client.core.outcome import Outcome
+from cometmq.client.aio.pull.pull_consumer import PullConsumer
+from cometmq.client.core.consume.outcome import Outcome
+from cometmq.model.messages.received_message import ReceivedMessage
 from cometmq.model.names import dlq_topic
-from cometmq.model.received_message import ReceivedMessage
 
 pytestmark = pytest.mark.timeout(180)
 

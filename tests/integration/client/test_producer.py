@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from cometmq.base.errors import RemotingError, TooManyInFlight, UsageError
-from cometmq.client.aio.producer import Producer, SendStatus
-from cometmq.client.aio.pull_consumer import PullConsumer
-from cometmq.client.config import ClientConfig
-from cometmq.client.core.queue_selector import by_hash
+from cometmq.client.aio.pull.pull_consumer import PullConsumer
+from cometmq.client.aio.send.producer import Producer, SendStatus
+from cometmq.client.client_config import ClientConfig
+from cometmq.client.core.send.queue_selector import by_hash
 from cometmq.client.errors import ClientClosed, GroupInUse, NoRoute
 from cometmq.client.producer_config import ProducerConfig
-from cometmq.model.message import Message, ReceivedMessage
 from cometmq.model.message_queue import MessageQueue
+from cometmq.model.messages.message import Message, ReceivedMessage
 from cometmq.protocol.reply_errors import BrokerReplyError
 
 CreateTopic = Callable[..., str]

@@ -8,29 +8,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.eventually import eventually
 from tests.integration.client.conftest import CreateTopic
 
 from cometmq.base.errors import UsageError
-from cometmq.client.aio.producer import Producer
-from cometmq.client.aio.pull_consumer import PullConsumer, PullStatus
-from cometmq.client.aio.pull_schedule import PullSchedule, Turn
-from cometmq.client.config import ClientConfig
+from cometmq.client.aio.pull.pull_consumer import PullConsumer, PullStatus
+from cometmq.client.aio.pull.pull_schedule import PullSchedule, Turn
+from cometmq.client.aio.send.producer import Producer
+from cometmq.client.client_config import ClientConfig
 from cometmq.client.errors import ClientClosed
 from cometmq.client.pull_config import PullConsumerConfig
-from cometmq.model.message import Message
 from cometmq.model.message_queue import MessageQueue
+from cometmq.model.messages.message import Message
 from cometmq.model.subscription import Sql
 from cometmq.protocol.reply_errors import BrokerReplyError
 
 Unique = Callable[[str], str]
 SECONDS_MAX = 30.0
-
-
-async def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + SECONDS_MAX
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {SECONDS_MAX} s: {what}"
-        await asyncio.sleep(0.02)
 
 
 async def fill(name_servers: str, topic: str, count: int, tags: str = "a") -> MessageQueue:
@@ -218,15 +212,15 @@ def test_two_consumers_of_a_group_share_the_queues(
         first.on_queues_changed(topic, listener(1))
         second.on_queues_changed(topic, listener(2))
         async with first:
-            await until(lambda: len(shares.get(1, [])) == 4, "the only consumer holds all")
+            await eventually(lambda: len(shares.get(1, [])) == 4, "the only consumer holds all")
             async with second:
-                await until(
+                await eventually(
                     lambda: [len(shares.get(number, [])) for number in (1, 2)] == [2, 2],
                     "both hold two",
                 )
                 assert not set(shares[1]) & set(shares[2])
                 assert await second.queues_in_balance(topic) == shares[2]
-            await until(lambda: len(shares[1]) == 4, "the one left holds all again")
+            await eventually(lambda: len(shares[1]) == 4, "the one left holds all again")
         with pytest.raises(UsageError, match="listener already"):
             first.on_queues_changed(topic, listener(1))
 
@@ -258,11 +252,11 @@ def test_a_schedule_reads_every_queue_it_is_given(
             with pytest.raises(UsageError, match="callback already"):
                 schedule.add(topic, read)
             async with schedule:
-                await until(lambda: len(schedule.queues) == 3, "all queues are called for")
+                await eventually(lambda: len(schedule.queues) == 3, "all queues are called for")
                 async with Producer("writers", name_servers=name_servers) as producer:
                     for number in range(9):
                         await producer.send(Message(topic=topic, body=b"%d" % number))
-                await until(lambda: len(bodies) >= 9, "all messages are read")
+                await eventually(lambda: len(bodies) >= 9, "all messages are read")
             assert schedule.queues == []
             seen = dict(calls)
             await asyncio.sleep(0.1)

@@ -9,28 +9,28 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.eventually import eventually
 from tests.integration.client.conftest import BrokerControl, CreateTopic
 from tests.integration.client.consuming import (
     Taken,
     committed,
     config,
     consuming,
-    eventually,
     numbered,
     queues_of,
     send,
 )
 
 from cometmq.base.errors import UsageError
-from cometmq.client.aio.instance import ClientInstance
-from cometmq.client.aio.producer import Producer
-from cometmq.client.aio.pull_consumer import PullConsumer
-from cometmq.client.aio.push_consumer import PushConsumer
-from cometmq.client.config import ClientConfig
-from cometmq.client.core.outcome import Outcome
-from cometmq.model.message import Message
+from cometmq.client.aio.instance.client_instance import ClientInstance
+from cometmq.client.aio.pull.pull_consumer import PullConsumer
+from cometmq.client.aio.push.push_consumer import PushConsumer
+from cometmq.client.aio.send.producer import Producer
+from cometmq.client.client_config import ClientConfig
+from cometmq.client.core.consume.outcome import Outcome
+from cometmq.model.messages.message import Message
+from cometmq.model.messages.received_message import ReceivedMessage
 from cometmq.model.names import dlq_topic, retry_topic
-from cometmq.model.received_message import ReceivedMessage
 from cometmq.model.subscription import Sql
 from cometmq.protocol.bodies.offsets import ConsumerStatus
 from cometmq.protocol.bodies.running import (
@@ -261,8 +261,8 @@ def test_without_the_broker_a_failed_message_stays_and_is_tried_again(
     broker_control: BrokerControl,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("cometmq.client.aio.listener.RESUBMIT_SECONDS", 0.5)
-    monkeypatch.setattr("cometmq.client.aio.send_back.SEND_BACK_SECONDS", 1.0)
+    monkeypatch.setattr("cometmq.client.core.consume.member.held_queue.RESUBMIT_SECONDS", 0.5)
+    monkeypatch.setattr("cometmq.client.aio.push.send_back.SEND_BACK_SECONDS", 1.0)
 
     async def scenario() -> None:
         topic, group = create_topic(), unique("group")
@@ -284,7 +284,7 @@ def test_without_the_broker_a_failed_message_stays_and_is_tried_again(
             assert taken.messages[1].reconsume_times == 1
             await asyncio.to_thread(broker_control.start)
             await send(name_servers, topic, [b"y"])
-            await eventually(lambda: b"y" in taken.bodies, 60)
+            await eventually(lambda: b"y" in taken.bodies, seconds=60)
 
     asyncio.run(scenario())
 
@@ -333,7 +333,7 @@ def test_listeners_run_side_by_side_up_to_their_number(
                 listener=listener if act is wait else listener_in_thread,
                 config=settings,
             ):
-                await eventually(lambda done=done: len(done) == 12)  # type: ignore[misc]
+                await eventually(lambda: len(done) == 12)  # noqa: B023 - called at once
             assert most == 3
 
     asyncio.run(scenario())
@@ -634,7 +634,7 @@ def test_a_broker_that_comes_back_goes_on(
             await eventually(lambda: len(taken.messages) == 10)
             await asyncio.to_thread(broker_control.restart)
             await send(name_servers, topic, numbered(10, 10))
-            await eventually(lambda: len(taken.counts()) == 20, 60)
+            await eventually(lambda: len(taken.counts()) == 20, seconds=60)
         assert await committed(name_servers, group, topic) == 20
 
     asyncio.run(scenario())

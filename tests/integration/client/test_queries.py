@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 
 import pytest
+from tests.eventually import eventually
 from tests.integration.client.conftest import BrokerControl, CreateTopic
 
 from cometmq.base.errors import UsageError
-from cometmq.client.aio.producer import Producer, SendResult
-from cometmq.client.aio.pull_consumer import PullConsumer
+from cometmq.client.aio.pull.pull_consumer import PullConsumer
+from cometmq.client.aio.send.producer import Producer, SendResult
 from cometmq.client.errors import MessageNotFound, NoRoute
 from cometmq.model.address import pack_host, split_address
-from cometmq.model.message import Message
-from cometmq.model.message_id import offset_id_text
 from cometmq.model.message_queue import MessageQueue
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.message import Message
+from cometmq.model.messages.message_id import offset_id_text
+from cometmq.model.messages.received_message import ReceivedMessage
 
 INDEXED_SECONDS_MAX = 20.0
 
 
-async def eventually(
+async def found(
     ask: Callable[[], Awaitable[list[ReceivedMessage]]], count: int
 ) -> list[ReceivedMessage]:
     """Ask until so many are found: a broker enters keys into its index a moment after it stored a message."""
-    deadline = time.monotonic() + INDEXED_SECONDS_MAX
-    while len(found := await ask()) != count:
-        assert time.monotonic() < deadline, f"found {len(found)} messages, expected {count}"
-        await asyncio.sleep(0.02)
-    return found
+
+    async def so_many() -> list[ReceivedMessage] | None:
+        messages = await ask()
+        return messages if len(messages) == count else None
+
+    return await eventually(so_many, f"{count} messages are found", INDEXED_SECONDS_MAX)
 
 
 async def send(producer: Producer, topic: str, body: bytes, key: str) -> SendResult:
@@ -45,7 +46,7 @@ def test_a_message_is_found_by_each_of_its_ids(
     async def main() -> None:
         async with Producer("queries", name_servers=name_servers) as producer:
             sent = await send(producer, topic, b"found", "k")
-            await eventually(lambda: producer.query(topic, "k"), 1)
+            await found(lambda: producer.query(topic, "k"), 1)
             by_place = await producer.view(sent.offset_id)
             by_unique_id = await producer.view(sent.message_id, topic=topic)
             assert (by_place.body, by_place.topic) == (b"found", topic)
@@ -94,11 +95,11 @@ def test_a_key_finds_its_messages_newest_first_within_a_time(
                 await send(producer, topic, b"%d" % number, f"k{number}")
                 # Both ends of a time range are searched for by the millisecond.
                 await asyncio.sleep(0.005)
-            found = await eventually(lambda: producer.query(topic, "all"), 4)
-            assert [message.body for message in found] == [b"3", b"2", b"1", b"0"]
+            messages = await found(lambda: producer.query(topic, "all"), 4)
+            assert [message.body for message in messages] == [b"3", b"2", b"1", b"0"]
             assert [m.body for m in await producer.query(topic, "k2")] == [b"2"]
             assert await producer.query(topic, "none") == []
-            second, third = found[2].store_timestamp, found[1].store_timestamp
+            second, third = messages[2].store_timestamp, messages[1].store_timestamp
             between = await producer.query(topic, "all", begin_ms=second, end_ms=third)
             assert [message.body for message in between] == [b"2", b"1"]
             assert len(await producer.query(topic, "all", count_max=2)) <= 2

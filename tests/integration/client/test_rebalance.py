@@ -9,16 +9,17 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
+from tests.eventually import eventually
 from tests.integration.client.conftest import CreateTopic
-from tests.integration.client.consuming import config, consuming, eventually, queues_of
+from tests.integration.client.consuming import config, consuming, queues_of
 
-from cometmq.client.aio.producer import Producer
-from cometmq.client.aio.push_consumer import PushConsumer
-from cometmq.client.core.rebalance import find_strategy, share_of
+from cometmq.client.aio.push.push_consumer import PushConsumer
+from cometmq.client.aio.send.producer import Producer
+from cometmq.client.core.consume.rebalance import find_strategy, share_of
 from cometmq.model.allocation import fixed
-from cometmq.model.message import Message
 from cometmq.model.message_queue import MessageQueue
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.message import Message
+from cometmq.model.messages.received_message import ReceivedMessage
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -140,7 +141,7 @@ def test_a_rolling_restart_of_all_members_loses_and_repeats_nothing(
             await eventually(lambda: _is_shared(members, topic, 8))
         is_done = True
         await producing
-        await eventually(lambda: len(taken) == sent, 60)
+        await eventually(lambda: len(taken) == sent, seconds=60)
         for member in members:
             await member.close()
         repeated = {body: count for body, count in taken.items() if count > 1}

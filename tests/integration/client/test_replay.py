@@ -8,22 +8,22 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.eventually import eventually
 from tests.integration.client.conftest import BrokerControl, CreateTopic
 from tests.integration.client.consuming import (
     Taken,
     committed,
     config,
     consuming,
-    eventually,
     numbered,
     queues_of,
     send,
 )
 from tests.interop.servers import ask
 
-from cometmq.client.aio.push_consumer import PushConsumer
+from cometmq.client.aio.push.push_consumer import PushConsumer
 from cometmq.client.helpers.skip_backlog import jump
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.received_message import ReceivedMessage
 from cometmq.protocol import fastjson
 from cometmq.protocol.codes import RequestCode, ResponseCode
 

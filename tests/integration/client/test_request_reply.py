@@ -10,12 +10,12 @@ from contextlib import asynccontextmanager
 import pytest
 
 from cometmq.base.errors import TooManyInFlight
-from cometmq.client.aio.producer import Producer
-from cometmq.client.aio.pull_consumer import PullConsumer
-from cometmq.client.aio.request_reply import reply_to
+from cometmq.client.aio.pull.pull_consumer import PullConsumer
+from cometmq.client.aio.send.producer import Producer
+from cometmq.client.aio.send.request_reply import reply_to
 from cometmq.client.errors import ReplyImpossible, RequestTimedOut
 from cometmq.client.producer_config import ProducerConfig
-from cometmq.model.message import Message, ReceivedMessage
+from cometmq.model.messages.message import Message, ReceivedMessage
 
 CreateTopic = Callable[..., str]
 Unique = Callable[[str], str]

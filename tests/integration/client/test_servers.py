@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cometmq.client.aio.instance import ClientInstance
-from cometmq.client.config import ClientConfig
+from cometmq.client.aio.instance.client_instance import ClientInstance
+from cometmq.client.client_config import ClientConfig
 
 pytestmark = pytest.mark.timeout(180)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from itertools import islice
 from typing import Any
 
 import pytest
+from tests.eventually import wait_until
 
 from cometmq.base.errors import TooManyInFlight, UsageError
 from cometmq.client import (
@@ -43,13 +43,6 @@ SECONDS_MAX = 30.0
 FROM_FIRST = "CONSUME_FROM_FIRST_OFFSET"
 
 
-def eventually(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + SECONDS_MAX
-    while not condition():
-        assert time.monotonic() < deadline, f"not so within {SECONDS_MAX} s"
-        time.sleep(0.02)
-
-
 def push_config(**settings: Any) -> PushConsumerConfig:
     return PushConsumerConfig(consume_from_where=FROM_FIRST, rebalance_interval_ms=1000, **settings)
 
@@ -61,7 +54,7 @@ def lite_config(**settings: Any) -> LitePullConfig:
 @pytest.fixture(autouse=True)
 def _no_thread_is_left() -> Iterator[None]:
     yield
-    eventually(
+    wait_until(
         lambda: (
             not [
                 thread.name
@@ -86,11 +79,11 @@ def test_what_is_sent_can_be_pulled_and_found(
         results = producer.send_all(Message(topic=topic, body=b"%d" % n) for n in range(10))
         assert results
         producer.send_oneway(Message(topic=topic, body=b"away"), queue=sent.queue)
-        eventually(lambda: sum(map(consumer.max_offset, consumer.queues(topic))) == 12)
+        wait_until(lambda: sum(map(consumer.max_offset, consumer.queues(topic))) == 12)
         [got] = consumer.pull(sent.queue, sent.queue_offset, "a", count_max=1).messages
         assert (got.body, got.tags, got.message_id) == (b"one", "a", sent.message_id)
         assert consumer.view(sent.offset_id).body == b"one"
-        eventually(lambda: consumer.query(topic, "k-1"))
+        wait_until(lambda: consumer.query(topic, "k-1"))
         assert producer.view(sent.message_id, topic=topic).keys == ["k-1"]
         assert consumer.min_offset(sent.queue) == 0
         assert consumer.offset_by_time(sent.queue, 0) == 0
@@ -98,7 +91,7 @@ def test_what_is_sent_can_be_pulled_and_found(
         end = consumer.max_offset(sent.queue)
         assert consumer.pull(sent.queue, end).status is PullStatus.NO_NEW_MSG
         consumer.commit(sent.queue, end)
-        eventually(lambda: consumer.committed(sent.queue) == end)
+        wait_until(lambda: consumer.committed(sent.queue) == end)
 
 
 def test_futures_of_sends_arrive_in_any_thread_and_are_bounded(
@@ -169,7 +162,7 @@ def test_a_client_is_started_and_closed_again_and_again(
         with producer:
             producer.start()
             producer.send(Message(topic=topic, body=b"%d" % number))
-        eventually(lambda: len(got) > number)  # noqa: B023 - called at once
+        wait_until(lambda: len(got) > number)  # noqa: B023 - called at once
         consumer.suspend()
         consumer.resume()
         consumer.close()
@@ -228,7 +221,7 @@ def test_a_question_gets_its_answer(
         ) as consumer,
     ):
         consumer.subscribe(topic)
-        eventually(lambda: consumer.queues)
+        wait_until(lambda: consumer.queues)
         answer = producer.request(Message(topic=topic, body=b"6 * 7"), timeout=SECONDS_MAX)
         assert answer.body == b"42"
 
@@ -295,12 +288,12 @@ def test_polling_marks_what_is_done_and_an_error_leaves_it(
         [queue] = consumer.queues(topic)
         assert consumer.committed(queue) == 5
         consumer.subscribe(topic)
-        eventually(consumer.assignment)
+        wait_until(consumer.assignment)
         assert consumer.poll(SECONDS_MAX)[0].body == b"5"
         consumer.seek(queue, 18)
         assert [message.body for message in consumer.poll(SECONDS_MAX)] == [b"18", b"19"]
         consumer.seek_to_begin(queue)
-        eventually(lambda: consumer.position(queue) == 0)
+        wait_until(lambda: consumer.position(queue) == 0)
         consumer.pause([queue])
         assert consumer.poll(0.1) == []
         consumer.resume([queue])
@@ -362,9 +355,9 @@ def test_a_schedule_calls_for_each_queue_in_threads(
         schedule = PullSchedule(consumer)
         schedule.add(topic, read)
         with schedule:
-            eventually(lambda: sorted(seen.values()) == [1, 1, 1])
+            wait_until(lambda: sorted(seen.values()) == [1, 1, 1])
             assert len(schedule.queues) == 3
-        eventually(lambda: shares[:1] == [2])
+        wait_until(lambda: shares[:1] == [2])
         assert consumer.queues_in_balance(topic) == sorted(seen)
     assert refused
 

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from cometmq.client.aio.producer import Producer
-from cometmq.client.aio.push_consumer import PushConsumer
+from cometmq.client.aio.push.push_consumer import PushConsumer
+from cometmq.client.aio.send.producer import Producer
 from cometmq.client.consumer_config import PushConsumerConfig
 from cometmq.client.producer_config import ProducerConfig
 from cometmq.client.sync import Producer as BlockingProducer
 from cometmq.client.trace_config import TraceConfig
-from cometmq.model.message import Message
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.message import Message
+from cometmq.model.messages.received_message import ReceivedMessage
 from cometmq.model.trace import TraceRecord, decode_traces
 
 

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.eventually import eventually
 
 from cometmq.base.errors import UsageError
-from cometmq.client.aio.pull_consumer import PullConsumer
-from cometmq.client.aio.transaction_producer import TransactionProducer, TransactionState
+from cometmq.client.aio.pull.pull_consumer import PullConsumer
+from cometmq.client.aio.send.transaction_producer import TransactionProducer, TransactionState
 from cometmq.client.producer_config import ProducerConfig
-from cometmq.model.message import Message, ReceivedMessage
+from cometmq.model.messages.message import Message, ReceivedMessage
 
 CreateTopic = Callable[..., str]
 Unique = Callable[[str], str]
@@ -33,13 +34,6 @@ async def _bodies(consumer: PullConsumer, topic: str) -> list[bytes]:
         for queue in await consumer.queues(topic)
         for message in (await consumer.pull(queue, 0)).messages
     ]
-
-
-async def _until(condition: Callable[[], bool], seconds_max: float = CHECK_SECONDS_MAX) -> None:
-    deadline = time.monotonic() + seconds_max
-    while not condition():
-        assert time.monotonic() < deadline, f"not so within {seconds_max} s"
-        await asyncio.sleep(0.05)
 
 
 async def _until_there(consumer: PullConsumer, topic: str, wanted: set[bytes]) -> list[bytes]:
@@ -117,7 +111,10 @@ def test_the_broker_asks_about_what_it_was_not_told(
             ]
             assert {result.state for result in results} == {UNKNOWN}
             assert isinstance(results[1].error, ValueError)
-            await _until(lambda: {(topic, body) for body in bodies} <= set(checked))
+            await eventually(
+                lambda: {(topic, body) for body in bodies} <= set(checked),
+                seconds=CHECK_SECONDS_MAX,
+            )
             found = await _until_there(consumer, topic, {b"unknown", b"raised"})
             assert b"dropped" not in found
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from cometmq.client.sync import Producer
-from cometmq.model.message import Message
+from cometmq.model.messages.message import Message
 
 
 def command(file: str, *options: str, master: str = "local[2]") -> list[str]:

@@ -36,8 +36,9 @@ def lose_an_executor(batches):
     import os, signal, time
     from pathlib import Path
     from pyspark import TaskContext
+    from cometmq.client import ClientConfig
+    from cometmq.client.sync.bulk_client import BulkClient
     from cometmq.protocol.command import Command
-    from cometmq.spark.connection import BlockingConnection
 
     flag = Path(scratch, "lost")
     seen = 0
@@ -47,11 +48,12 @@ def lose_an_executor(batches):
         if TaskContext.get().partitionId() != 1 or seen < 1500 or flag.exists():
             continue
         deadline = time.monotonic() + 60
-        with BlockingConnection(address) as connection:
+        with BulkClient(ClientConfig(name_servers=address)) as client:
+            link = client.link(address, 10)
             # Not before some rows of this very task are there.
             while time.monotonic() < deadline:
                 ends = [
-                    connection.call(Command(30, {"topic": topic, "queueId": str(queue)})).ext
+                    link.call(Command(30, {"topic": topic, "queueId": str(queue)})).ext
                     for queue in range(4)
                 ]
                 if sum(int(end["offset"]) for end in ends) >= 3500:

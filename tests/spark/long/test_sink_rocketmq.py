@@ -10,7 +10,7 @@ from tests.spark import test_sink
 from tests.spark.long.test_source_rocketmq import servers
 from tests.spark.test_sink import Servers, TestBatches, bodies, stored, write
 
-from cometmq.model.properties import UNIQ_KEY, parse_properties
+from cometmq.model.messages.properties import UNIQ_KEY, parse_properties
 from cometmq.spark import register
 
 __all__ = ["TestBatches", "servers"]

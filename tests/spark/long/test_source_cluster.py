@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.integration.broker_links import broker_link
 from tests.interop.systems import OURS, ROCKETMQ_4, Broker, NameServer, commands_of
 from tests.spark.test_source_stream import Query, wait_until
 
 from cometmq.client import Message
 from cometmq.client.sync import Producer, PullConsumer
-from cometmq.model.message_queue import MessageQueue
+from cometmq.protocol.codes import RequestCode
+from cometmq.protocol.command import Command
 from cometmq.spark import register
-from cometmq.spark.cluster import Cluster as BrokerCalls
-from cometmq.spark.cluster import Place
-from cometmq.spark.options import ConnectionOptions
 from cometmq.testing.cluster import cluster
 from cometmq.testing.cluster_view import ClusterView
 
@@ -180,8 +179,11 @@ def _send(name_servers: str, topic: str, numbers: range) -> None:
 
 
 def _wait_for_copy(replica: Broker, topic: str, count: int) -> None:
-    asks = BrokerCalls(ConnectionOptions(name_servers=(replica.address,)))
-    asks._places["pair"] = (Place(replica.address, False),)
-    queue = MessageQueue("pair", 0, topic)
-    wait_until(lambda: asks.bounds([queue])[0][queue].end >= count)
-    asks.close()
+    ext = {"topic": topic, "queueId": "0"}
+    with broker_link(replica.address) as link:
+
+        def copied() -> int:
+            reply = link.call(Command(RequestCode.GET_MAX_OFFSET, ext))
+            return int((reply.ext or {}).get("offset", "0"))
+
+        wait_until(lambda: copied() >= count)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.integration.broker_links import broker_link
 from tests.interop.systems import ROCKETMQ_4, Broker, NameServer, commands_of
 from tests.spark import test_source_batch, test_source_stream
 from tests.spark.test_source_batch import orders, producer
@@ -14,7 +15,6 @@ from tests.spark.test_source_stream import send, start
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.spark import register
-from cometmq.spark.connection import BlockingConnection
 from cometmq.testing.cluster_view import ClusterView
 
 __all__ = ["orders", "producer", "send", "start"]
@@ -47,8 +47,8 @@ def servers(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cl
 
 def test_it_has_no_bulk_pull(servers: ClusterView) -> None:
     """So that what follows are ordinary pulls."""
-    with BlockingConnection(servers.broker_address) as connection:
-        reply = connection.call(Command(RequestCode.BULK_PULL, {"topic": "any"}))
+    with broker_link(servers.broker_address) as link:
+        reply = link.call(Command(RequestCode.BULK_PULL, {"topic": "any"}))
     assert reply.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
-from collections.abc import Coroutine
-from typing import Any, cast
+from dataclasses import replace
+from typing import cast
 
 import pytest
+from tests.eventually import eventually
 
 from cometmq.base.errors import ConnectFailed
 from cometmq.broker import registration as module
-from cometmq.broker.config import load_broker_config
-from cometmq.broker.live_config import LiveConfig
+from cometmq.broker.config.broker_config import load_broker_config
+from cometmq.broker.config.live_config import LiveConfig
 from cometmq.broker.registration import Registration
 from cometmq.model.topic import TopicConfig
 from cometmq.protocol.bodies.register import decode_register_body
@@ -104,66 +105,53 @@ class Announcing:
         await self.registration.announce([config])
 
 
-def run(scenario: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(scenario)
+async def test_every_name_server_learns_all_topics_at_the_start_and_the_end_at_the_stop() -> None:
+    announcing = Announcing(3)
+    await announcing.registration.start()
+    for server in announcing.servers.values():
+        assert server.codes() == [103]
+        assert server.topics() == {"Old"}
+    ext = announcing.first.requests[0].ext
+    assert ext is not None
+    assert ext == {
+        "brokerName": "b49",
+        "brokerAddr": "127.0.0.1:10911",
+        "clusterName": "DefaultCluster",
+        "haServerAddr": "127.0.0.1:10912",
+        "brokerId": "0",
+        "compressed": "false",
+        "bodyCrc32": ext["bodyCrc32"],
+    }
+    await announcing.registration.stop()
+    for server in announcing.servers.values():
+        assert server.codes() == [103, 104]
 
 
-def test_every_name_server_learns_all_topics_at_the_start_and_the_end_at_the_stop() -> None:
-    async def scenario() -> None:
-        announcing = Announcing(3)
-        await announcing.registration.start()
-        for server in announcing.servers.values():
-            assert server.codes() == [103]
-            assert server.topics() == {"Old"}
-        ext = announcing.first.requests[0].ext
-        assert ext is not None
-        assert ext == {
-            "brokerName": "b49",
-            "brokerAddr": "127.0.0.1:10911",
-            "clusterName": "DefaultCluster",
-            "haServerAddr": "127.0.0.1:10912",
-            "brokerId": "0",
-            "compressed": "false",
-            "bodyCrc32": ext["bodyCrc32"],
-        }
-        await announcing.registration.stop()
-        for server in announcing.servers.values():
-            assert server.codes() == [103, 104]
-
-    run(scenario())
+async def test_a_change_is_sent_alone_and_everything_over_a_new_connection() -> None:
+    announcing = Announcing()
+    await announcing.registration.start()
+    await announcing.add("New")
+    assert announcing.first.topics() == {"New"}
+    announcing.first.restart()
+    await announcing.add("Newer")
+    assert announcing.first.topics() == {"Old", "New", "Newer"}
+    await announcing.registration.stop()
 
 
-def test_a_change_is_sent_alone_and_everything_over_a_new_connection() -> None:
-    async def scenario() -> None:
-        announcing = Announcing()
-        await announcing.registration.start()
-        await announcing.add("New")
-        assert announcing.first.topics() == {"New"}
-        announcing.first.restart()
-        await announcing.add("Newer")
-        assert announcing.first.topics() == {"Old", "New", "Newer"}
-        await announcing.registration.stop()
-
-    run(scenario())
+async def test_what_a_name_server_missed_comes_with_the_next_change() -> None:
+    announcing = Announcing(2)
+    await announcing.registration.start()
+    announcing.first.is_down = True
+    await announcing.add("Missed")
+    assert announcing.servers["ns1:9876"].topics() == {"Missed"}
+    announcing.first.is_down = False
+    await announcing.add("Next")
+    assert announcing.first.topics() == {"Old", "Missed", "Next"}
+    await announcing.registration.stop()
 
 
-def test_what_a_name_server_missed_comes_with_the_next_change() -> None:
-    async def scenario() -> None:
-        announcing = Announcing(2)
-        await announcing.registration.start()
-        announcing.first.is_down = True
-        await announcing.add("Missed")
-        assert announcing.servers["ns1:9876"].topics() == {"Missed"}
-        announcing.first.is_down = False
-        await announcing.add("Next")
-        assert announcing.first.topics() == {"Old", "Missed", "Next"}
-        await announcing.registration.stop()
-
-    run(scenario())
-
-
-def test_a_start_and_a_stop_do_without_name_servers(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
+async def test_a_start_and_a_stop_do_without_name_servers(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "cometmq.broker"):
         announcing = Announcing()
         announcing.first.is_down = True
         await announcing.registration.start()
@@ -171,132 +159,134 @@ def test_a_start_and_a_stop_do_without_name_servers(caplog: pytest.LogCaptureFix
         await announcing.add("Newer")
         await announcing.registration.stop()
         assert announcing.first.codes() == []
-
-    with caplog.at_level(logging.INFO, "cometmq.broker"):
-        run(scenario())
     assert [record.levelname for record in caplog.records] == ["WARNING"], (
         "once per change of state"
     )
 
 
-def test_a_refusal_counts_as_not_registered() -> None:
-    async def scenario() -> None:
-        announcing = Announcing()
-        announcing.first.code = 1
-        await announcing.registration.start()
-        announcing.first.code = 0
-        await announcing.add("New")
-        assert announcing.first.topics() == {"Old", "New"}
-        await announcing.registration.stop()
-
-    run(scenario())
+async def test_a_refusal_counts_as_not_registered() -> None:
+    announcing = Announcing()
+    announcing.first.code = 1
+    await announcing.registration.start()
+    announcing.first.code = 0
+    await announcing.add("New")
+    assert announcing.first.topics() == {"Old", "New"}
+    await announcing.registration.stop()
 
 
 @pytest.mark.parametrize(("changed", "codes"), [("false", [103, 322]), ("true", [103, 322, 103])])
-def test_without_force_the_version_is_asked_first(
+async def test_without_force_the_version_is_asked_first(
     changed: str, codes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "PERIOD_SECONDS", (0.0, 0.0))
-
-    async def scenario() -> None:
-        announcing = Announcing(forceRegister="false")
-        announcing.first.version_changed = changed
-        await announcing.registration.start()
-        for _ in range(10):
-            await asyncio.sleep(0.001)
-        assert announcing.first.codes()[: len(codes)] == codes
-        await announcing.registration.stop()
-
-    run(scenario())
+    announcing = Announcing(forceRegister="false")
+    announcing.first.version_changed = changed
+    await announcing.registration.start()
+    await eventually(lambda: announcing.first.codes()[: len(codes)] == codes)
+    await announcing.registration.stop()
 
 
-def test_topics_with_an_order_configuration_become_order_topics() -> None:
-    async def scenario() -> None:
-        announcing = Announcing()
-        announcing.topics.put(TopicConfig(topic_name="Other", order=True))
-        version = announcing.topics.version
-        announcing.first.body = b'{"table":{"Old":"b49:4","Elsewhere":"b:1"}}'
-        await announcing.registration.start()
-        # As in RocketMQ, an entry makes a topic one in order, and a missing one does not take it back.
-        found = {name: config.order for name, config in announcing.topics.all().items()}
-        assert found == {"Old": True, "Other": True}
-        assert announcing.topics.version.counter == version.counter + 1
-        await announcing.registration.announce([])
-        assert announcing.topics.version.counter == version.counter + 1
-        await announcing.registration.stop()
-
-    run(scenario())
+async def test_topics_with_an_order_configuration_become_order_topics() -> None:
+    announcing = Announcing()
+    announcing.topics.put(TopicConfig(topic_name="Other", order=True))
+    version = announcing.topics.version
+    announcing.first.body = b'{"table":{"Old":"b49:4","Elsewhere":"b:1"}}'
+    await announcing.registration.start()
+    # As in RocketMQ, an entry makes a topic one in order, and a missing one does not take it back.
+    found = {name: config.order for name, config in announcing.topics.all().items()}
+    assert found == {"Old": True, "Other": True}
+    assert announcing.topics.version.counter == version.counter + 1
+    await announcing.registration.announce([])
+    assert announcing.topics.version.counter == version.counter + 1
+    await announcing.registration.stop()
 
 
-def test_an_order_configuration_that_nobody_understands_is_passed_over(
+async def test_an_order_configuration_that_nobody_understands_is_passed_over(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def scenario() -> None:
-        announcing = Announcing()
-        announcing.first.body = b"[1"
-        await announcing.registration.start()
-        assert "order configuration not understood" in caplog.text
-        assert "known" in repr(announcing.registration)
-        await announcing.registration.stop()
-
-    run(scenario())
+    announcing = Announcing()
+    announcing.first.body = b"[1"
+    await announcing.registration.start()
+    assert "order configuration not understood" in caplog.text
+    assert "known" in repr(announcing.registration)
+    await announcing.registration.stop()
 
 
-def test_a_broker_that_does_not_take_writes_tells_so_in_every_topic() -> None:
-    async def scenario() -> None:
-        announcing = Announcing(brokerPermission="4", compressedRegister="true")
-        await announcing.registration.start()
-        request = announcing.first.requests[0]
-        body = decode_register_body(bytes(request.body), compressed=True, version=409)
-        assert body.topics.topic_config_table["Old"].perm == 4
-        kept = announcing.topics.get("Old")
-        assert kept is not None
-        assert kept.perm == 6
-        await announcing.registration.stop()
-
-    run(scenario())
+async def test_a_broker_that_does_not_take_writes_tells_so_in_every_topic() -> None:
+    announcing = Announcing(brokerPermission="4", compressedRegister="true")
+    await announcing.registration.start()
+    request = announcing.first.requests[0]
+    body = decode_register_body(bytes(request.body), compressed=True, version=409)
+    assert body.topics.topic_config_table["Old"].perm == 4
+    kept = announcing.topics.get("Old")
+    assert kept is not None
+    assert kept.perm == 6
+    await announcing.registration.stop()
 
 
-def test_a_broker_that_stops_taking_writes_tells_all_topics_in_a_new_version() -> None:
-    async def scenario() -> None:
-        announcing = Announcing()
-        await announcing.registration.start()
-        await announcing.add("New")
-        version = announcing.topics.version
-        announcing.live.update({"brokerPermission": "4"})
-        await announcing.registration.announce([])
-        body = decode_register_body(
-            bytes(announcing.first.requests[-1].body), compressed=False, version=409
-        )
-        perms = {name: topic.perm for name, topic in body.topics.topic_config_table.items()}
-        assert perms == {"Old": 4, "New": 4}
-        assert body.topics.data_version == announcing.topics.version != version
-        count = len(announcing.first.requests)
-        announcing.live.update({"maxMessageSize": "1000000"})
-        await asyncio.sleep(0)
-        assert len(announcing.first.requests) == count, "nothing that name servers care for"
-        await announcing.registration.stop()
-
-    run(scenario())
+async def test_a_broker_that_stops_taking_writes_tells_all_topics_in_a_new_version() -> None:
+    announcing = Announcing()
+    await announcing.registration.start()
+    await announcing.add("New")
+    version = announcing.topics.version
+    announcing.live.update({"brokerPermission": "4"})
+    await announcing.registration.announce([])
+    body = decode_register_body(
+        bytes(announcing.first.requests[-1].body), compressed=False, version=409
+    )
+    perms = {name: topic.perm for name, topic in body.topics.topic_config_table.items()}
+    assert perms == {"Old": 4, "New": 4}
+    assert body.topics.data_version == announcing.topics.version != version
+    count = len(announcing.first.requests)
+    announcing.live.update({"maxMessageSize": "1000000"})
+    await asyncio.sleep(0)
+    assert len(announcing.first.requests) == count, "nothing that name servers care for"
+    await announcing.registration.stop()
 
 
-def test_a_topic_that_was_saved_after_another_was_told_is_told_in_a_new_version() -> None:
+async def test_a_topic_that_was_saved_after_another_was_told_is_told_in_a_new_version() -> None:
     """Otherwise a name server, which knows that version by then, would not look at the topic."""
+    announcing = Announcing()
+    await announcing.registration.start()
+    late = TopicConfig(topic_name="Old", perm=4)
+    announcing.topics.put(late)
+    await announcing.add("Quick")
+    told = announcing.topics.version
+    await announcing.registration.announce([late])
+    assert announcing.first.topics() == {"Old"}
+    body = decode_register_body(
+        bytes(announcing.first.requests[-1].body), compressed=False, version=409
+    )
+    assert body.topics.topic_config_table["Old"].perm == 4
+    assert body.topics.data_version == announcing.topics.version != told
+    await announcing.registration.stop()
 
-    async def scenario() -> None:
-        announcing = Announcing()
-        await announcing.registration.start()
-        late = TopicConfig(topic_name="Old", perm=4)
-        announcing.topics.put(late)
-        await announcing.add("Quick")
-        told = announcing.topics.version
-        await announcing.registration.announce([late])
-        assert announcing.first.topics() == {"Old"}
-        body = decode_register_body(
-            bytes(announcing.first.requests[-1].body), compressed=False, version=409
-        )
-        assert body.topics.topic_config_table["Old"].perm == 4
-        assert body.topics.data_version == announcing.topics.version != told
-        await announcing.registration.stop()
 
-    run(scenario())
+async def test_it_can_be_taken_back_and_begun_again() -> None:
+    announcing = Announcing()
+    registration = announcing.registration
+    await registration.stop()
+    await registration.start()
+    await registration.start()
+    await registration.stop()
+    await registration.stop()
+    assert announcing.first.codes() == [103, 104]
+    await asyncio.wait_for(announcing.add("Meanwhile"), 1)
+    assert announcing.first.codes() == [103, 104], "nobody is told"
+    await registration.start()
+    assert announcing.first.topics() == {"Old", "Meanwhile"}
+    await announcing.add("Later")
+    assert announcing.first.topics() == {"Later"}
+    await registration.stop()
+    assert announcing.first.codes() == [103, 104, 103, 103, 104]
+
+
+async def test_what_was_told_is_taken_back_under_the_name_it_was_told_by() -> None:
+    announcing = Announcing()
+    await announcing.registration.start()
+    identity = replace(announcing.live.current.identity, broker_id=1)
+    announcing.live.current = replace(announcing.live.current, identity=identity)
+    await announcing.registration.stop()
+    ext = announcing.first.requests[-1].ext
+    assert ext is not None
+    assert (announcing.first.codes(), ext["brokerId"]) == ([103, 104], "0")

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from cometmq.broker.stats import BrokerStats
+from cometmq.broker.broker_stats import BrokerStats
 from cometmq.testing.fake_clock import FakeClock
 
 

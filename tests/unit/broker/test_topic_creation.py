@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cometmq.broker.config_slices import IdentityConfig, TopicsConfig
+from cometmq.broker.config.config_slices import IdentityConfig, TopicsConfig
 from cometmq.broker.topic_creation import TopicCreation, inherited_topic, system_topics
 from cometmq.model.group import SubscriptionGroupConfig
 from cometmq.model.names import SYSTEM_GROUPS
@@ -30,12 +30,11 @@ class Tables:
         self.groups.load()
         self.created: list[str] = []
         self.creation = TopicCreation(
-            self.topics,
-            self.groups,
-            config or TopicsConfig(),
-            clock=clock,
-            on_created=lambda topic: self.created.append(topic.topic_name),
-            on_auto_created=lambda topic: self.created.append("auto:" + topic.topic_name),
+            self.topics, self.groups, config or TopicsConfig(), clock=clock
+        )
+        self.creation.created.append(lambda topic: self.created.append(topic.topic_name))
+        self.creation.auto_created.append(
+            lambda topic: self.created.append("auto:" + topic.topic_name)
         )
 
 

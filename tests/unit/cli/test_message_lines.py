@@ -8,7 +8,7 @@ import pytest
 
 from cometmq.base.errors import UsageError
 from cometmq.cli.message_lines import Given, line_of, message_of
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.received_message import ReceivedMessage
 
 GIVEN = Given(topic="T", tags="t", keys=("k",), properties={"a": "1", "b": "2"}, delay_level=3)
 

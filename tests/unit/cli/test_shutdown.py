@@ -33,7 +33,7 @@ def test_a_name_server_is_recognised_however_it_was_started(line: str) -> None:
         "vim /opt/.venv/bin/mqnamesrv",
         "python",
         "python -c mqnamesrv",
-        "python -m cometmq.namesrv.config",
+        "python -m cometmq.namesrv.namesrv_config",
         "python other.py mqnamesrv",
         "bash -c mqnamesrv",
     ],

@@ -6,7 +6,7 @@ import pytest
 
 from cometmq.base.errors import ConfigError, UsageError
 from cometmq.base.settings import load
-from cometmq.client.config import ClientConfig, Credentials
+from cometmq.client.client_config import ClientConfig, Credentials
 
 
 def test_defaults_are_rocketmqs() -> None:

@@ -10,7 +10,7 @@ import pytest
 from cometmq.base.errors import ConfigError, UsageError
 from cometmq.base.settings import load, rows
 from cometmq.client.consumer_config import PushConsumerConfig
-from cometmq.client.core.flow_limits import FlowLimits
+from cometmq.client.core.consume.flow_limits import FlowLimits
 
 DEFAULTS = {
     "consumeThreadMin": 20,

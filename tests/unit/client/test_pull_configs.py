@@ -8,7 +8,7 @@ import pytest
 
 from cometmq.base.errors import ConfigError, UsageError
 from cometmq.base.settings import load
-from cometmq.client.core.assigned_queues import CacheLimits
+from cometmq.client.core.consume.assigned_queues import CacheLimits
 from cometmq.client.lite_pull_config import LitePullConfig
 from cometmq.client.pull_config import PullConsumerConfig
 

@@ -12,30 +12,30 @@ from cometmq.model.address import (
     split_addresses,
     unpack_host,
 )
-from cometmq.model.batch import (
+from cometmq.model.consumption import ConsumeFromWhere, ConsumeType, MessageModel
+from cometmq.model.flags import is_inherited, is_readable, is_writable, perm_text
+from cometmq.model.java_hash import java_hash
+from cometmq.model.message_queue import MessageQueue
+from cometmq.model.messages.batch import (
     BatchElement,
     TooManyElements,
     decode_batch,
     decode_columns,
     encode_batch,
 )
-from cometmq.model.consumption import ConsumeFromWhere, ConsumeType, MessageModel
-from cometmq.model.flags import is_inherited, is_readable, is_writable, perm_text
-from cometmq.model.java_hash import java_hash
-from cometmq.model.message_id import offset_id_text, parse_offset_id
-from cometmq.model.message_queue import MessageQueue
+from cometmq.model.messages.message_id import offset_id_text, parse_offset_id
+from cometmq.model.messages.properties import (
+    parse_properties,
+    property_of,
+    render_properties,
+    split_keys,
+)
 from cometmq.model.names import (
     check_group,
     check_topic,
     group_fault,
     is_system_topic,
     topic_fault,
-)
-from cometmq.model.properties import (
-    parse_properties,
-    property_of,
-    render_properties,
-    split_keys,
 )
 from cometmq.model.subscription import SubscriptionData, build_subscription
 from cometmq.model.topic import DataVersion, TopicConfig

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from cometmq.namesrv.address_service import AddressService
-from cometmq.namesrv.config import AddressServiceConfig
+from cometmq.namesrv.namesrv_config import AddressServiceConfig
 
 
 def ask(line: str, addresses: str = "", ip: str = "10.0.0.9") -> tuple[int, str]:

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cometmq.base.system import SystemFiles
+from cometmq.base.disk import SystemFiles
 from cometmq.model.topic import DataVersion, TopicConfig
 from cometmq.namesrv.claims import ANSWER_SECONDS
-from cometmq.namesrv.config import NamesrvConfig
 from cometmq.namesrv.live_config import LiveConfig
 from cometmq.namesrv.liveness import LiveBroker
 from cometmq.namesrv.membership import Membership
+from cometmq.namesrv.namesrv_config import NamesrvConfig
 from cometmq.namesrv.registration import MinIdChange, Registration
 from cometmq.namesrv.route_table import RouteTable
 from cometmq.protocol.refusal import Refused

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from cometmq.base.disk import SystemFiles
 from cometmq.base.errors import ConfigError, DiskFull
-from cometmq.base.system import SystemFiles
 from cometmq.namesrv import kv as kv_module
 from cometmq.namesrv.kv import KVConfig, encode_file
 from cometmq.protocol.refusal import Refused

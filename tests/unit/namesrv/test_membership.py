@@ -4,12 +4,12 @@ import logging
 
 import pytest
 
-from cometmq.base.system import SystemFiles
+from cometmq.base.disk import SystemFiles
 from cometmq.model.topic import DataVersion, TopicConfig
-from cometmq.namesrv.config import NamesrvConfig
 from cometmq.namesrv.live_config import LiveConfig
 from cometmq.namesrv.liveness import silence_seconds
 from cometmq.namesrv.membership import Membership
+from cometmq.namesrv.namesrv_config import NamesrvConfig
 from cometmq.namesrv.registration import MinIdChange, Registration
 from cometmq.namesrv.route_table import RouteTable
 

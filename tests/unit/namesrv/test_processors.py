@@ -16,7 +16,7 @@ import pytest
 
 from cometmq.base.properties_file import parse_properties
 from cometmq.model.topic import DataVersion, TopicConfig
-from cometmq.namesrv.config import NamesrvConfig
+from cometmq.namesrv.namesrv_config import NamesrvConfig
 from cometmq.namesrv.server import NameServer
 from cometmq.protocol import fastjson
 from cometmq.protocol.bodies.register import RegisterBrokerBody, encode_register_body

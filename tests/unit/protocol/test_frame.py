@@ -105,6 +105,36 @@ def test_an_unfinished_frame_takes_no_more_than_what_came() -> None:
     assert decoder.pending_bytes == 0
 
 
+@pytest.mark.parametrize("encoding", [0, BINARY])
+def test_a_large_frame_is_handed_over_once_its_header_is_here(encoding: int) -> None:
+    body = bytes(range(256)) * 40
+    reply = Command(code=0, ext={"a": "b"}, body=body, flag=FLAG_RESPONSE, opaque=7)
+    reply.encoding = encoding
+    whole, small = encode_bytes(reply), encode_bytes(ROUTE_REQUEST)
+    header_end = len(whole) - len(body)
+    decoder = FrameDecoder()
+    assert decoder.take_large(1000) is None
+    assert list(decoder.feed(small + whole[: header_end - 1])) == [ROUTE_REQUEST]
+    assert decoder.take_large(1000) is None, "its header is not whole"
+    assert list(decoder.feed(whole[header_end - 1 : header_end + 100])) == []
+    assert decoder.take_large(len(body)) is None, "less than that is missing"
+    large = decoder.take_large(1000)
+    assert large is not None
+    assert (large.command.opaque, large.command.ext, large.command.body) == (7, {"a": "b"}, b"")
+    assert (large.body_bytes, large.begun) == (len(body), body[:100])
+    assert decoder.pending_bytes == 0
+    assert decoder.take_large(1000) is None
+    # The caller has received the rest.
+    assert list(decoder.feed(small)) == [ROUTE_REQUEST]
+    assert decoder.take_large(1) is None
+
+
+def test_an_unknown_header_encoding_is_refused_before_the_frame_is_whole() -> None:
+    stream = frame(b"header", bytes(1000), encoding=2)
+    with pytest.raises(RemoteProtocolError, match="header encoding 2; expected 0 or 1"):
+        list(FrameDecoder().feed(stream[:20]))
+
+
 def test_frames_before_a_broken_one_are_delivered() -> None:
     commands = FrameDecoder().feed(encode_bytes(ROUTE_REQUEST) * 2 + b"\xff" * 8)
     assert [next(commands), next(commands)] == [ROUTE_REQUEST, ROUTE_REQUEST]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-
-from cometmq.protocol.codes import LanguageCode, RequestCode, ResponseCode
-from cometmq.protocol.fields import Header
-from cometmq.protocol.registry import (
+from tests.protocol_registry import (
     REPLY_BODIES,
     REPLY_HEADERS,
     REQUEST_BODIES,
     REQUEST_HEADERS,
 )
+
+from cometmq.protocol.codes import LanguageCode, RequestCode, ResponseCode
+from cometmq.protocol.fields import Header
 
 WITHOUT_REQUEST_CONTENT = {
     RequestCode.GET_BROKER_CONFIG,

@@ -11,11 +11,11 @@ import pytest
 
 from cometmq.protocol.command import Command
 from cometmq.protocol.frame import FrameDecoder, encode_bytes
-from cometmq.remoting import endpoint as endpoint_module
-from cometmq.remoting.config import ConnectionLimits
+from cometmq.remoting import turn as turn_module
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.remoting.endpoint import Endpoint
+from cometmq.remoting.remoting_config import ConnectionLimits
 
 
 class RecordingTransport(asyncio.Transport):
@@ -28,6 +28,10 @@ class RecordingTransport(asyncio.Transport):
         self.is_aborted = False
         self.has_sent_eof = False
         self.water_marks: tuple[int | None, int | None] = (None, None)
+        self.protocol: asyncio.BaseProtocol = asyncio.Protocol()
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self.protocol = protocol
 
     def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
         assert not self.is_closed
@@ -76,13 +80,25 @@ class Peer:
         is_accepted: bool = True,
         limits: ConnectionLimits | None = None,
         peername: tuple[Any, ...] | None = ("10.0.0.7", 4711),
+        beside: Peer | None = None,
     ) -> None:
+        """``beside``: another peer of the same endpoint."""
         self.closed: list[Connection] = []
-        self.dispatcher = Dispatcher()
-        self.endpoint = Endpoint(self.dispatcher, limits or ConnectionLimits(), self.closed.append)
+        if beside is None:
+            self.dispatcher = Dispatcher()
+            self.endpoint = Endpoint(
+                self.dispatcher, limits or ConnectionLimits(), self.closed.append
+            )
+        else:
+            self.dispatcher, self.endpoint = beside.dispatcher, beside.endpoint
         self.connection = Connection(self.endpoint, is_accepted=is_accepted)
         self.transport = RecordingTransport(peername)
+        self.transport.set_protocol(self.connection)
         self.connection.connection_made(self.transport)
+
+    def queues(self, *commands: Command) -> None:
+        """Commands that wait for the next turn."""
+        self.connection.data_received(b"".join(map(encode_bytes, commands)))
 
     def sends(self, *commands: Command) -> None:
         """All in one chunk."""
@@ -91,7 +107,7 @@ class Peer:
     def gives(self, data: bytes) -> None:
         """Bytes, and the end of the loop's turn."""
         self.connection.data_received(data)
-        self.endpoint.handle_arrived()
+        self.endpoint.turn.run()
 
     @property
     def received(self) -> list[Command]:
@@ -101,7 +117,7 @@ class Peer:
 @pytest.fixture(autouse=True)
 def _turns_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine a turn may be over at any time; ``test_turns`` says when."""
-    monkeypatch.setattr(endpoint_module, "TURN_SECONDS", math.inf)
+    monkeypatch.setattr(turn_module, "TURN_SECONDS", math.inf)
 
 
 @pytest.fixture

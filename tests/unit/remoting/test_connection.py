@@ -18,8 +18,8 @@ from cometmq.base.errors import (
 from cometmq.model.address import pack_host
 from cometmq.protocol.command import BINARY, FLAG_RESPONSE, Command
 from cometmq.protocol.frame import encode_bytes
-from cometmq.remoting.config import ConnectionLimits
 from cometmq.remoting.connection import BULK_BYTES, PARTS_MAX, Connection
+from cometmq.remoting.remoting_config import ConnectionLimits
 
 if TYPE_CHECKING:
     from tests.unit.remoting.conftest import Peer
@@ -92,6 +92,17 @@ def test_broken_frame_closes_after_the_good_ones_were_answered(
     assert "peer=10.0.0.7:4711 reason=frame of -1 bytes" in record.getMessage()
 
 
+def test_nothing_behind_a_broken_frame_is_handled(make_peer: MakePeer) -> None:
+    async def scenario() -> None:
+        peer = echoing(make_peer)
+        peer.connection.data_received(b"\xff\xff\xff\xff\0\0\0\0")
+        peer.sends(Command(ECHO))
+        assert peer.received == []
+        assert peer.connection.is_closed
+
+    run(scenario)
+
+
 def test_reason_that_quotes_the_peer_is_bounded(
     make_peer: MakePeer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -157,6 +168,7 @@ def test_unread_replies_hold_the_rest_of_the_chunk(make_peer: MakePeer) -> None:
         peer.sends(Command(ECHO, opaque=4))
         peer.transport.write = write  # type: ignore[method-assign]
         peer.connection.resume_writing()
+        peer.endpoint.turn.run()
         assert [reply.opaque for reply in peer.received] == [0, 1, 2, 3, 4]
         assert peer.transport.is_reading_now
         assert not peer.connection.is_congested

@@ -12,7 +12,6 @@ import pytest
 from cometmq.base.errors import RemoteProtocolError
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import BINARY, FLAG_ONEWAY, Command
-from cometmq.protocol.frame import encode_bytes
 from cometmq.protocol.refusal import Refused
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import REMARK_CHARS_MAX, Dispatcher, Handler
@@ -200,46 +199,12 @@ def test_two_handlers_for_one_code_are_a_mistake() -> None:
         dispatcher.add(CODE, park)
 
 
-def test_joined_requests_are_finished_together(make_peer: MakePeer) -> None:
-    """At the end of what has arrived, and before a request of another kind is handled."""
+def test_a_code_belongs_to_one_gathered_kind() -> None:
+    dispatcher = Dispatcher()
+    dispatcher.gather([CODE, 35], lambda: None)
 
-    async def run() -> None:
-        peer = make_peer()
-        steps: list[str] = []
-        waiting: list[tuple[Connection, Command]] = []
-
-        def prepare(connection: Connection, command: Command) -> None:
-            steps.append(f"prepare {command.opaque}")
-            waiting.append((connection, command))
-
-        def finish() -> None:
-            steps.append("finish")
-            for connection, command in waiting:
-                connection.add_frame(encode_bytes(command.reply(0)))
-            waiting.clear()
-
-        def other(connection: Connection, command: Command) -> Command:
-            steps.append(f"other {command.opaque}")
-            return command.reply(0)
-
-        peer.dispatcher.add(1, prepare)
-        peer.dispatcher.add(2, other)
-        peer.dispatcher.join([1], finish)
-        peer.sends(*(Command(code, opaque=at) for at, code in enumerate([1, 1, 2, 2, 1])))
-        assert steps == [
-            "prepare 0",
-            "prepare 1",
-            "finish",
-            "other 2",
-            "other 3",
-            "prepare 4",
-            "finish",
-        ]
-        assert [reply.opaque for reply in peer.received] == [0, 1, 2, 3, 4]
-        peer.sends(Command(2, opaque=5))
-        assert steps[-1] == "other 5"
-
-    asyncio.run(run())
+    with pytest.raises(AssertionError, match="34"):
+        dispatcher.gather([CODE], lambda: None)
 
 
 @pytest.mark.parametrize("handler", [refuse, misread])

@@ -10,8 +10,8 @@ import pytest
 
 from cometmq.protocol.command import Command
 from cometmq.protocol.frame import encode_bytes
-from cometmq.remoting.config import ConnectionLimits, RemotingServerConfig
 from cometmq.remoting.connection import Connection
+from cometmq.remoting.remoting_config import ConnectionLimits, RemotingServerConfig
 
 if TYPE_CHECKING:
     from tests.unit.remoting.conftest import Peer
@@ -28,11 +28,7 @@ def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 def beside(peer: Peer, port: int) -> Peer:
     """Another connection of the same server."""
-    other = type(peer)(limits=LIMITS, peername=("10.0.0.8", port))
-    other.connection = Connection(peer.endpoint, is_accepted=True)
-    other.endpoint = peer.endpoint
-    other.connection.connection_made(other.transport)
-    return other
+    return type(peer)(peername=("10.0.0.8", port), beside=peer)
 
 
 def handled(peer: Peer) -> list[Command]:
@@ -92,7 +88,7 @@ def test_what_is_complete_is_handled_and_costs_nobody_the_connection(make_peer: 
         for _ in range(5):
             peer.connection.data_received(FRAME)
         assert not other.transport.is_aborted
-        peer.endpoint.handle_arrived()
+        peer.endpoint.turn.run()
         assert len(commands) == 5
         assert peer.endpoint.unhandled_bytes == len(HALF)
 
@@ -145,6 +141,7 @@ def test_time_in_which_nobody_reads_does_not_count(make_peer: MakePeer) -> None:
         peer.endpoint.sweep()
         assert not peer.connection.is_closed
         peer.connection.resume_writing()
+        peer.endpoint.turn.run()
         peer.endpoint.sweep()
         assert not peer.connection.is_closed
 

@@ -1,4 +1,4 @@
-"""How the turns of the loop are shared out between peers that send much and peers that send little."""
+"""How turns of the loop are shared between peers that send much and peers that send little."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cometmq.protocol.command import FLAG_ONEWAY, Command
-from cometmq.protocol.frame import encode_bytes
-from cometmq.remoting import connection as connection_module
-from cometmq.remoting import endpoint as endpoint_module
-from cometmq.remoting.connection import LEFT_COUNT_MAX, STEP_COUNT, Connection
+from cometmq.remoting import turn as turn_module
+from cometmq.remoting.connection import Connection
+from cometmq.remoting.turn import LEFT_COUNT_MAX, STEP_COUNT
 
 if TYPE_CHECKING:
     from tests.unit.remoting.conftest import Peer
@@ -27,26 +26,21 @@ class Turns:
 
     def __init__(self, make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch) -> None:
         ticks = count()
-        monkeypatch.setattr(connection_module, "monotonic", lambda: next(ticks))
-        monkeypatch.setattr(endpoint_module, "monotonic", lambda: next(ticks))
-        monkeypatch.setattr(endpoint_module, "TURN_SECONDS", 0.5)
+        monkeypatch.setattr(turn_module, "monotonic", lambda: next(ticks))
+        monkeypatch.setattr(turn_module, "TURN_SECONDS", 0.5)
         self.handled: list[tuple[str, int]] = []
         self.flood = make_peer()
         self.flood.dispatcher.add(1, self._note)
-        self.small = make_peer(peername=("10.0.0.8", 1))
-        self.small.endpoint = self.flood.endpoint
-        self.small.connection = Connection(self.flood.endpoint, is_accepted=True)
-        self.small.connection.connection_made(self.small.transport)
+        self.small = make_peer(peername=("10.0.0.8", 1), beside=self.flood)
 
     def _note(self, connection: Connection, command: Command) -> None:
         self.handled.append((connection.peer, command.opaque))
 
     def arrive(self, peer: Peer, *opaques: int) -> None:
-        frames = [encode_bytes(Command(1, flag=FLAG_ONEWAY, opaque=one)) for one in opaques]
-        peer.connection.data_received(b"".join(frames))
+        peer.queues(*(Command(1, flag=FLAG_ONEWAY, opaque=one) for one in opaques))
 
     def turn(self) -> None:
-        self.flood.endpoint.handle_arrived()
+        self.flood.endpoint.turn.run()
 
     def count(self, peer: Peer) -> int:
         return sum(who == peer.connection.peer for who, _ in self.handled)
@@ -103,6 +97,21 @@ def test_who_has_too_much_left_is_not_read(in_turns: InTurns) -> None:
         assert is_read[:2] == [False, False]
         assert is_read[-1]
         assert len(turns.handled) == FLOOD
+
+    in_turns(scenario)
+
+
+def test_what_waited_while_reading_was_held_takes_turns_as_well(in_turns: InTurns) -> None:
+    def scenario(turns: Turns) -> None:
+        turns.flood.connection.pause_writing()
+        turns.arrive(turns.flood, *range(FLOOD))
+        turns.turn()
+        turns.flood.connection.resume_writing()
+        assert turns.count(turns.flood) == 0
+        turns.arrive(turns.small, 1)
+        turns.turn()
+        assert turns.count(turns.flood) == STEP_COUNT
+        assert turns.count(turns.small) == 1
 
     in_turns(scenario)
 

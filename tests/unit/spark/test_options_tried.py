@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from cometmq.spark.errors import BadOption
-from cometmq.spark.log_options import read_log_options
-from cometmq.spark.sink_options import read_sink_options
-from cometmq.spark.source_options import read_source_options
+from cometmq.spark.log.log_options import read_log_options
+from cometmq.spark.sink.sink_options import read_sink_options
+from cometmq.spark.source.source_options import read_source_options
 
 SESSIONS = Path(__file__).parents[2] / "spark"
 # What is loaded from or saved to comes as this option.

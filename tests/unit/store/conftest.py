@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from cometmq.base.disk import SystemFiles
 from cometmq.base.ports import Files
-from cometmq.base.system import SystemFiles
 from cometmq.model.address import pack_host
-from cometmq.store.config import (
+from cometmq.store.log.new_messages import NewMessage
+from cometmq.store.message_store import MessageStore
+from cometmq.store.store_config import (
     CommitLogConfig,
     ConsumeQueueConfig,
     IndexConfig,
     StoreConfig,
 )
-from cometmq.store.message_store import MessageStore
-from cometmq.store.new_messages import NewMessage
 
 HOST = pack_host("127.0.0.1", 10911)
 

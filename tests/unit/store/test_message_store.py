@@ -9,17 +9,17 @@ import pytest
 
 from cometmq.base.errors import DiskFull, RecordTooLarge, StoreClosed, StoreError, UsageError
 from cometmq.model.address import pack_host
-from cometmq.model.record import Record, decode_record, decode_records
-from cometmq.model.record_layout import BLANK_BYTES, MAGIC_BLANK
-from cometmq.store.config import (
+from cometmq.model.messages.record import Record, decode_record, decode_records
+from cometmq.model.messages.record_layout import BLANK_BYTES, MAGIC_BLANK
+from cometmq.store.log.new_messages import NewMessage, NewMessages, Stored, StoredMessages
+from cometmq.store.message_store import MessageStore
+from cometmq.store.read.read_results import GetResult, GetStatus
+from cometmq.store.store_config import (
     CommitLogConfig,
     ConsumeQueueConfig,
     IndexConfig,
     StoreConfig,
 )
-from cometmq.store.get import GetResult, GetStatus
-from cometmq.store.message_store import MessageStore
-from cometmq.store.new_messages import NewMessage, NewMessages, Stored, StoredMessages
 from cometmq.testing.fake_clock import FakeClock
 from cometmq.testing.faulty_files import FaultyFiles
 
@@ -575,8 +575,8 @@ def test_groups_write_their_share_of_what_waits(
     lab: Lab, message: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else entries pile up in memory when every message of a group belongs to another queue."""
-    monkeypatch.setattr("cometmq.store.consume_queues.WAITING_MIN", 8)
-    monkeypatch.setattr("cometmq.store.consume_queues.WAITING_PER_QUEUE", 1)
+    monkeypatch.setattr("cometmq.store.queues.consume_queues.WAITING_MIN", 8)
+    monkeypatch.setattr("cometmq.store.queues.consume_queues.WAITING_PER_QUEUE", 1)
     lab.change(log={"file_bytes": 1 << 20}, index={"enabled": False})
     store = lab.open()
     for _ in range(20):

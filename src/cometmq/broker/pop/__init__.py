@@ -1,1 +1,1 @@
-"""POP consumption: see ``pops``."""
+"""POP consumption: pops, acks, revival of what was not acked; ``pops`` puts them together."""

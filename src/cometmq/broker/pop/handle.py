@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from cometmq.broker.pop.names import kind_of
+from cometmq.broker.pop.pop_topics import kind_of
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.refusal import Refused
 

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
 
-from cometmq.broker.pop.checkpoint import Ack, CheckPoint, Key
+from cometmq.broker.pop.check_points import Ack, CheckPoint, Key
 
 _HEAP_SLACK: Final = 1000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cometmq.broker.pop.names import ANY_QUEUE
+from cometmq.broker.pop.pop_topics import ANY_QUEUE
 
 
 class Source(NamedTuple):

@@ -23,24 +23,25 @@ from typing import Final
 import msgspec
 
 from cometmq.base.ports import Clock
-from cometmq.broker.filters import ALL_MESSAGES, MessageFilter
-from cometmq.broker.pop.checkpoint import Ack, CheckPoint, Key
-from cometmq.broker.pop.forms import given_form, queue_offsets
+from cometmq.broker.filters.message_filter import ALL_MESSAGES, MessageFilter
+from cometmq.broker.pop.check_points import Ack, CheckPoint, Key
 from cometmq.broker.pop.handle import Handle, Popped
 from cometmq.broker.pop.in_flight import InFlight
-from cometmq.broker.pop.names import (
+from cometmq.broker.pop.pop_topics import (
     NORMAL,
     REVIVE_GROUP,
     REVIVE_QUEUE_COUNT,
     SEEN_GROUP,
     kind_of,
 )
+from cometmq.broker.pop.popped_forms import given_form, queue_offsets
 from cometmq.broker.pop.positions import PopPositions
 from cometmq.broker.pop.revive_log import ReviveLog
+from cometmq.model.messages.record import Record, decode_records
 from cometmq.model.names import RETRY_PREFIX
-from cometmq.model.record import Record, decode_records
-from cometmq.store.get import GetResult, GetStatus
+from cometmq.store.log.new_messages import NewMessage
 from cometmq.store.message_store import MessageStore
+from cometmq.store.read.read_results import GetResult, GetStatus
 
 log = logging.getLogger("cometmq.broker")
 
@@ -108,7 +109,10 @@ class Pops:
         self._marked_end = -1
 
     def recover(self) -> None:
-        """Read what the last run left open."""
+        """Forget everything, and read from the log what is open."""
+        self.in_flight = InFlight()
+        self.positions.forget()
+        self._marked_end = -1
         for queue_id in self._next:
             first, end = self._log.min_offset(queue_id), self._log.max_offset(queue_id)
             start = self._log_position(REVIVE_GROUP, queue_id) + 1
@@ -184,6 +188,32 @@ class Pops:
         self._done(said, stored[-1].queue_offset)
         return stored[-1].end_offset
 
+    def ack_each(self, acks: list[Ack]) -> list[int | Exception]:
+        """The same for many acknowledgements of one message each, with one write if possible: the outcome of each."""
+        if len(acks) == 1:
+            # The usual case while the broker is not busy, and cheaper this way.
+            try:
+                return [self.ack(acks[0])]
+            except Exception as error:  # noqa: BLE001 - an outcome as below
+                return [error]
+        outcomes: dict[Ack, int | Exception] = {}
+        said: list[Ack] = []
+        messages: list[NewMessage] = []
+        for ack in acks:
+            point = self.in_flight.get(ack.key)
+            if ack not in outcomes and point is not None and ack.offsets[0] in point.open:
+                said.append(ack)
+                messages.append(self._log.ack_message(ack, point.revive_queue_id))
+            outcomes[ack] = 0
+        if messages:
+            for ack, stored in zip(said, self._log.put_each(messages), strict=True):
+                if isinstance(stored, Exception):
+                    outcomes[ack] = stored
+                else:
+                    self._done(ack, stored.queue_offset)
+                    outcomes[ack] = stored.end_offset
+        return [outcomes[ack] for ack in acks]
+
     def change_invisible(self, key: Key, offset: int, invisible_ms: int) -> CheckPoint | None:
         """Hide a message for so long from now on. Its new check-point; None when it is not out under that name."""
         old = self.in_flight.get(key)
@@ -232,6 +262,10 @@ class Pops:
                         # RocketMQ begins to read behind this position: it is the last one that is done with.
                         self.positions.move((REVIVE_GROUP, topic, queue_id), begin - 1, log_end)
                     self.positions.move((SEEN_GROUP, topic, queue_id), known, log_end)
+        self.settle()
+
+    def settle(self) -> None:
+        """Hand over the positions that are safe."""
         self.positions.settle(self._store.watermarks.flushed.value)
 
     def _take(self, request: PopRequest, result: PopResult) -> list[_Taken]:

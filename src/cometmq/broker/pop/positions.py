@@ -11,7 +11,7 @@ from collections import deque
 from itertools import count
 from typing import NamedTuple
 
-from cometmq.store.meta.offsets import OffsetTable
+from cometmq.store.meta.consumer_offsets import OffsetTable
 
 Place = tuple[str, str, int]
 """Group, topic, queue."""
@@ -46,6 +46,11 @@ class PopPositions:
     @property
     def is_waiting(self) -> bool:
         return bool(self._changes)
+
+    def forget(self) -> None:
+        """Go by the table alone again."""
+        self._ahead.clear()
+        self._changes.clear()
 
     def query(self, place: Place) -> int:
         """-1 when there is none."""

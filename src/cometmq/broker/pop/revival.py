@@ -12,17 +12,16 @@ from collections.abc import Callable
 from typing import Final
 
 from cometmq.base.errors import RecordTooLarge
-from cometmq.base.ports import Clock
-from cometmq.broker.pop.checkpoint import Ack, CheckPoint
-from cometmq.broker.pop.forms import dead_form, origin_of, retry_form
-from cometmq.broker.pop.names import NORMAL, kind_of, retry_topic_v1, retry_topic_v2
+from cometmq.base.ports import Clock, EventLoop, Timer
+from cometmq.broker.pop.check_points import Ack, CheckPoint
+from cometmq.broker.pop.pop_topics import NORMAL, kind_of, retry_topic_v1, retry_topic_v2
+from cometmq.broker.pop.popped_forms import dead_form, origin_of, retry_form
 from cometmq.broker.pop.pops import Pops
 from cometmq.broker.pop.revive_log import ReviveLog
-from cometmq.broker.schedule.delivery import Timer, Timers
+from cometmq.model.messages.record import BadRecord, Record, decode_record
 from cometmq.model.names import dlq_topic
-from cometmq.model.record import BadRecord, Record, decode_record
+from cometmq.store.log.new_messages import NewMessage
 from cometmq.store.message_store import MessageStore
-from cometmq.store.new_messages import NewMessage
 
 log = logging.getLogger("cometmq.broker")
 
@@ -49,7 +48,7 @@ class Revival:
         store: MessageStore,
         log: ReviveLog,
         clock: Clock,
-        timers: Timers,
+        loop: EventLoop,
         times_max: Callable[[str], int],
         is_retry_v2: Callable[[], bool],
         restore_topic: Callable[[str, int], None],
@@ -57,7 +56,7 @@ class Revival:
         self._store = store
         self._log = log
         self._clock = clock
-        self._timers = timers
+        self._loop = loop
         self._times_max = times_max
         self._is_retry_v2 = is_retry_v2
         self._restore_topic = restore_topic
@@ -88,7 +87,7 @@ class Revival:
             self._timer.cancel()
         seconds = min(max(seconds, 0.0), LOOK_SECONDS_MAX)
         self._timer_at_ms = self._clock.wall_ms() + int(seconds * 1000)
-        self._timer = self._timers.call_later(seconds, self._run)
+        self._timer = self._loop.call_later(seconds, self._run)
 
     def _run(self) -> None:
         self._timer = None

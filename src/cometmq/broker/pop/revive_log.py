@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from cometmq.base.ports import Clock
-from cometmq.broker.pop.checkpoint import (
+from cometmq.broker.pop.check_points import (
     ACK_TAG,
     BATCH_ACK_TAG,
     CK_TAG,
@@ -23,13 +23,13 @@ from cometmq.broker.pop.checkpoint import (
     encode_ack,
     encode_check_point,
 )
-from cometmq.broker.pop.names import REVIVE_QUEUE_COUNT
+from cometmq.broker.pop.pop_topics import REVIVE_QUEUE_COUNT
 from cometmq.model.java_hash import java_hash
-from cometmq.model.properties import TAGS, TIMER_DELIVER_MS, WAIT, render_properties
-from cometmq.model.record import BadRecord, Record, decode_record
-from cometmq.model.timer_properties import TIMER_DEQUEUE_MS
+from cometmq.model.messages.properties import TAGS, TIMER_DELIVER_MS, WAIT, render_properties
+from cometmq.model.messages.record import BadRecord, Record, decode_record
+from cometmq.model.messages.timer_properties import TIMER_DEQUEUE_MS
+from cometmq.store.log.new_messages import NewMessage, NewMessages, Stored
 from cometmq.store.message_store import MessageStore
-from cometmq.store.new_messages import NewMessage, Stored
 
 log = logging.getLogger("cometmq.broker")
 
@@ -83,6 +83,19 @@ class ReviveLog:
             return self._store.put_all(messages)
         finally:
             self.is_putting = False
+
+    def put_each(self, messages: list[NewMessage]) -> list[Stored | Exception]:
+        """Messages that have nothing to do with each other, with one write if possible: the outcome of each."""
+        self._make_topic(self.topic, REVIVE_QUEUE_COUNT)
+        self.is_putting = True
+        try:
+            outcomes = self._store.append_each(NewMessages.of(messages))
+        finally:
+            self.is_putting = False
+        each: list[Stored | Exception] = []
+        for outcome in outcomes:
+            each += [outcome] if isinstance(outcome, Exception) else outcome.each()
+        return each
 
     def min_offset(self, queue_id: int) -> int:
         return self._store.min_offset(self.topic, queue_id)

@@ -1,7 +1,7 @@
 """Delayed messages as the rest of the broker sees them: put one, and it comes to its topic when its level says.
 
-Parts: ``forms`` (what is stored), ``due_times`` and ``delivery`` (when it leaves), ``progress`` (how far that has
-come).
+Parts: ``delayed_forms`` (what is stored), ``due_times`` and ``delay_delivery`` (when it leaves), ``delay_progress``
+(how far that has come).
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
-from cometmq.base.ports import Clock
-from cometmq.broker.live_config import LiveConfig
-from cometmq.broker.schedule.delivery import Delivery, Timers
-from cometmq.broker.schedule.forms import waiting_form
-from cometmq.broker.schedule.progress import Progress
-from cometmq.broker.stats import BrokerStats
+from cometmq.base.ports import Clock, EventLoop
+from cometmq.broker.broker_stats import BrokerStats
+from cometmq.broker.config.live_config import LiveConfig
+from cometmq.broker.schedule.delay_delivery import Delivery
+from cometmq.broker.schedule.delay_progress import Progress
+from cometmq.broker.schedule.delayed_forms import waiting_form
 from cometmq.model.names import SCHEDULE_TOPIC
-from cometmq.store.delay_levels import DelayLevels
+from cometmq.store.log.new_messages import NewMessage, Stored
 from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.delay_offsets import DelayOffsetTable
-from cometmq.store.new_messages import NewMessage, Stored
+from cometmq.store.queues.delay_levels import DelayLevels
 
 log = logging.getLogger("cometmq.broker")
 
@@ -39,7 +39,7 @@ class Delays(Protocol):
 
 
 class Schedule:
-    """``start`` once, ``stop`` once; ``put`` works from the beginning, and what it took is delivered after the start.
+    """Delivers between ``start`` and ``stop``, any number of times. ``put`` always works; what it took waits meanwhile.
 
     Args:
         restore_topic: makes sure that a topic has an entry, with so many queues at least.
@@ -53,7 +53,7 @@ class Schedule:
         table: DelayOffsetTable,
         stats: BrokerStats,
         clock: Clock,
-        timers: Timers,
+        loop: EventLoop,
         restore_topic: Callable[[str, int], None],
     ) -> None:
         self._live = live
@@ -65,7 +65,7 @@ class Schedule:
         self.tally = stats.topic_put(SCHEDULE_TOPIC)
         """Whoever puts a message counts it here; once it is delivered it counts for its own topic."""
         self._delivery = Delivery(
-            store=store, levels=self._levels, clock=clock, timers=timers, put=self._deliver
+            store=store, levels=self._levels, clock=clock, loop=loop, put=self._deliver
         )
         self._progress = Progress(store=store, table=table, clock=clock)
         self._task: asyncio.Task[None] | None = None
@@ -82,20 +82,26 @@ class Schedule:
         return stored
 
     def start(self) -> None:
-        """Go on where the last run of this broker stopped, however it stopped."""
+        """Go on where delivery stopped last, however it stopped."""
+        if self._task is not None:
+            return
         self.resume()
         self._task = asyncio.create_task(self._save_again_and_again(), name="delay-offsets")
 
     def resume(self) -> None:
-        """Deliver, without saving by the clock."""
-        self._delivery.start(self._progress.recover())
+        """Recover and deliver, without saving by the clock."""
+        if not self._delivery.is_running:
+            self._delivery.start(self._progress.recover())
 
     async def stop(self) -> None:
         """Deliver nothing more and save how far it came."""
+        if not self._delivery.is_running:
+            return
         self._delivery.stop()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
         await self._progress.save_at_stop(self._delivery.offsets)
 
     async def save(self) -> None:

@@ -1,1 +1,1 @@
-"""Messages with a time of delivery: see ``timed_messages``."""
+"""Messages with a delivery time, and their recall; ``timed_messages`` puts them together."""

@@ -19,7 +19,7 @@ from typing import Final
 from cometmq.base.milliseconds import begun_ms, passed_ms
 from cometmq.base.ports import Clock, Files
 from cometmq.store.timer.bucket_files import BucketFiles
-from cometmq.store.timer.checkpoint import LaneState
+from cometmq.store.timer.timer_checkpoint import LaneState
 from cometmq.store.timer.waiting import Waiting
 
 WALL: Final = 0

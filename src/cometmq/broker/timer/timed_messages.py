@@ -1,31 +1,34 @@
 """Messages with a time of delivery as the rest of the broker sees them: put one, and it comes to its topic at its time.
 
-Parts: ``forms`` (what is stored), ``lanes`` (by which clock it waits), ``delivery`` (when it leaves), ``progress``
-(what a restart needs to know), ``store.timer`` (the index by time), ``peer`` (what is exchanged with RocketMQ).
+Parts: ``timed_forms`` (what is stored), ``lanes`` (by which clock it waits), ``timer_delivery`` (when it leaves),
+``timer_progress`` (what a restart needs to know), ``store.timer`` (the index by time), ``rocketmq_timercheck`` (what is
+exchanged with RocketMQ).
+
+Between ``start`` and ``stop`` a message that is put enters the index at once. Outside of that it is only stored: the
+next start reads the timer topic from where the index ends.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from cometmq.base.ports import Clock, Files
-from cometmq.broker.live_config import LiveConfig
-from cometmq.broker.schedule.delivery import Timers
-from cometmq.broker.stats import BrokerStats
-from cometmq.broker.timer.delivery import TimerDelivery
-from cometmq.broker.timer.forms import delay_ms, recall_form, waiting_form
-from cometmq.broker.timer.lanes import Lane
-from cometmq.broker.timer.progress import TimerProgress
+from cometmq.base.ports import Clock, EventLoop, Files
+from cometmq.broker.broker_stats import BrokerStats
+from cometmq.broker.config.live_config import LiveConfig
+from cometmq.broker.timer.lanes import WALL, Lane, Lanes
+from cometmq.broker.timer.timed_forms import delay_ms, recall_form, waiting_form
+from cometmq.broker.timer.timer_delivery import TimerDelivery
+from cometmq.broker.timer.timer_progress import TimerProgress
+from cometmq.model.messages.properties import TIMER_DELAY_MS, TIMER_DELAY_SEC, parse_properties
+from cometmq.model.messages.recall_handle import RecallHandle
 from cometmq.model.names import RETRY_PREFIX, TIMER_TOPIC
-from cometmq.model.properties import TIMER_DELAY_MS, TIMER_DELAY_SEC, parse_properties
-from cometmq.model.recall_handle import RecallHandle
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.refusal import Refused
+from cometmq.store.log.new_messages import NewMessage, Stored
 from cometmq.store.message_store import MessageStore
-from cometmq.store.new_messages import NewMessage, Stored
 
 log = logging.getLogger("cometmq.broker")
 
@@ -38,7 +41,7 @@ _NUMBER_CHARACTERS_MAX: Final = 19
 
 
 class TimedMessages:
-    """``recover`` before the first ``put``, then ``start`` once, ``stop`` once.
+    """Delivers between ``start`` and ``stop``, any number of times. ``put`` always works; what it took waits meanwhile.
 
     Args:
         restore_topic: makes sure that a topic has an entry, with so many queues at least.
@@ -53,7 +56,7 @@ class TimedMessages:
         stats: BrokerStats,
         files: Files,
         clock: Clock,
-        timers: Timers,
+        loop: EventLoop,
         restore_topic: Callable[[str, int], None],
         system_topic: Callable[[str], None],
     ) -> None:
@@ -66,24 +69,18 @@ class TimedMessages:
         self._broker_name = live.current.identity.broker_name
         self.tally = stats.topic_put(TIMER_TOPIC)
         """Whoever puts a message counts it here; once it is delivered it counts for its own topic."""
-        config = live.current.store
-        self._timers = timers
-        self._progress = TimerProgress(
-            directory=config.path("timer"),
-            peer_path=config.path("config/timercheck"),
-            store=store,
-            files=files,
-            clock=clock,
-            window_ms=self._window_ms,
-        )
-        self._lanes = self._progress.lanes
+        self._files = files
+        self._loop = loop
+        self._progress: TimerProgress | None = None
+        """Of this run; None outside of ``start`` and ``stop``."""
         self._deliveries: dict[int, TimerDelivery] = {}
+        self._is_delivering = False
         self._recalled_before = 0
         self._task: asyncio.Task[None] | None = None
 
     @property
     def waiting_count(self) -> int:
-        """Messages that wait, recalls among them."""
+        """Messages in the index, recalls among them; 0 while it is stopped."""
         return sum(lane.waiting.count for lane in self._lanes)
 
     @property
@@ -126,9 +123,11 @@ class TimedMessages:
         pairs = parse_properties(message.properties.decode())
         form = waiting_form(message, pairs, deliver_ms)
         stored = self._store_waiting(form)
-        is_delay = delay_ms(pairs) is not None
-        lane = self._lanes.for_delay() if is_delay else self._lanes.for_time(deliver_ms)
-        self._delivery_of(lane).add(deliver_ms, stored.physical_offset, is_recall=False)
+        if self._progress is not None:
+            lanes = self._progress.lanes
+            is_delay = delay_ms(pairs) is not None
+            lane = lanes.for_delay() if is_delay else lanes.for_time(deliver_ms)
+            self._delivery_of(lane).add(deliver_ms, stored.physical_offset, is_recall=False)
         return stored
 
     def handle(self, message: NewMessage, deliver_ms: int) -> str | None:
@@ -139,7 +138,7 @@ class TimedMessages:
 
     def clock_range(self) -> tuple[int, int]:
         """What the clocks show that messages wait for: the one that is behind the others, and the one ahead."""
-        times = [lane.now_ms() for lane in self._lanes]
+        times = [lane.now_ms() for lane in self._lanes] or [self._clock.wall_ms()]
         return min(times), max(times)
 
     def recall(self, handle: RecallHandle, producer_group: str | None, born_host: bytes) -> Stored:
@@ -155,41 +154,72 @@ class TimedMessages:
         stored = self._store_waiting(recall_form(handle, producer_group, plain))
         # Nothing tells by which clock that message waits. Its time is the same by all of them.
         for lane in self._lanes:
-            if lane.waiting.count or lane is self._lanes.wall:
+            if lane.waiting.count or lane.number == WALL:
                 delivery = self._delivery_of(lane)
                 delivery.add(handle.deliver_ms, stored.physical_offset, is_recall=True)
         return stored
 
     def start(self) -> None:
-        """Go on where the last run of this broker stopped, however it stopped."""
+        """Go on where delivery stopped last, however it stopped."""
+        if self._task is not None:
+            return
         self.resume()
         self._task = asyncio.create_task(self._save_again_and_again(), name="timers")
 
     def resume(self) -> None:
         """Recover and deliver, without saving by the clock."""
+        if self._progress is not None:
+            return
         if self._store.queue_ids(TIMER_TOPIC):
             # A topic without an entry counts as unused, and could be cleaned away.
             self._system_topic(TIMER_TOPIC)
-        delivered = self._progress.recover()
-        for lane in self._lanes:
+        config = self._live.current.store
+        progress = TimerProgress(
+            directory=config.path("timer"),
+            peer_path=config.path("config/timercheck"),
+            store=self._store,
+            files=self._files,
+            clock=self._clock,
+            window_ms=self._window_ms,
+        )
+        delivered = progress.recover()
+        self._progress = progress
+        self._is_delivering = True
+        for lane in progress.lanes:
             self._delivery_of(lane, delivered)
 
     async def stop(self) -> None:
         """Deliver nothing more and save."""
+        if self._progress is None:
+            return
+        self._is_delivering = False
         for delivery in self._deliveries.values():
             delivery.stop()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        # What is put before the save still enters the index; nothing is awaited between the save and its end.
         await self._progress.save_at_stop(is_catching_up=self._is_catching_up)
+        self._progress = None
+        self._forget(self._deliveries.keys())
 
     async def save(self) -> None:
         """Note on disk what is new, if anything is."""
+        if self._progress is None:
+            return
         await self._progress.save(is_catching_up=self._is_catching_up)
-        for number in self._deliveries.keys() - {lane.number for lane in self._lanes}:
+        self._forget(self._deliveries.keys() - {lane.number for lane in self._progress.lanes})
+
+    def _forget(self, lanes: Iterable[int]) -> None:
+        for number in list(lanes):
             gone = self._deliveries.pop(number)
             gone.stop()
             self._recalled_before += gone.recalled_count
+
+    @property
+    def _lanes(self) -> Lanes | tuple[()]:
+        return () if self._progress is None else self._progress.lanes
 
     @property
     def _is_catching_up(self) -> bool:
@@ -200,18 +230,19 @@ class TimedMessages:
         return self._store.put(form)
 
     def _delivery_of(self, lane: Lane, delivered: Mapping[int, int] = _NONE) -> TimerDelivery:
-        """What delivers the messages of a lane; it begins to when it is first asked for."""
+        """What delivers the messages of a lane; unless that is stopped it begins to when it is first asked for."""
         delivery = self._deliveries.get(lane.number)
         if delivery is None:
             delivery = self._deliveries[lane.number] = TimerDelivery(
                 lane,
                 store=self._store,
                 clock=self._clock,
-                timers=self._timers,
+                loop=self._loop,
                 put=self._put,
                 window_ms=self._window_ms,
             )
-            delivery.start(dict(delivered))
+            if self._is_delivering:
+                delivery.start(dict(delivered))
         return delivery
 
     def _put(self, message: NewMessage) -> Stored:

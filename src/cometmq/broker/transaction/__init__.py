@@ -1,0 +1,1 @@
+"""Half messages: commit, rollback, and questions to producers about those that stay open."""

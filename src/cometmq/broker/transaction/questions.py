@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import count
 
-from cometmq.broker.client_registry import ClientRegistry
-from cometmq.broker.transaction.forms import question_body
-from cometmq.model.properties import PRODUCER_GROUP, UNIQ_KEY
-from cometmq.model.record import Record
+from cometmq.broker.clients.client_registry import ClientRegistry
+from cometmq.broker.transaction.transaction_forms import question_body
+from cometmq.model.messages.properties import PRODUCER_GROUP, UNIQ_KEY
+from cometmq.model.messages.record import Record
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.fields import encode_fields

@@ -14,14 +14,17 @@ What ends it, or replaces the half message, is stored together with the mark, in
 the first decision counts: any later one finds the transaction closed, over restarts, too. A crash in the middle of that
 write leaves the first part as the last record of the log, which is where ``start`` looks.
 
+Transactions are begun and ended at any time. What runs between ``start`` and ``stop`` are the checks, and the positions
+that move on; a start reads from the log what is open, as a slave that has become the master must.
+
 Files are those of RocketMQ and can be handed over either way: its half topic, its marks (op messages) and the positions
 of ``CID_RMQ_SYS_TRANS`` in both. The positions move on with the oldest open transaction, and not before the disk has
 the decisions they pass over: after a power loss those would be missing, and nobody would ask again. What RocketMQ does
 not do is to mark a half message that a copy replaces; it may ask twice, and deliver twice, after a crash.
 A message that is immune for long holds the positions back, since it is not copied before it is checked.
 
-Parts: ``forms`` (what is stored), ``verdict`` (when to ask), ``recovery`` (what is open after a start), ``questions``
-(who is asked), ``late`` (a commit of what was discarded). Owned by the event loop.
+Parts: ``transaction_forms`` (what is stored), ``verdict`` (when to ask), ``open_at_start`` (what is open then),
+``questions`` (who is asked), ``late_end`` (a commit of what was discarded). Owned by the event loop.
 """
 
 from __future__ import annotations
@@ -36,9 +39,20 @@ from typing import Final, Protocol
 
 from cometmq.base.errors import DiskFull, RecordTooLarge
 from cometmq.base.ports import Clock
-from cometmq.broker.live_config import LiveConfig
-from cometmq.broker.stats import BrokerStats
-from cometmq.broker.transaction.forms import (
+from cometmq.broker.broker_stats import BrokerStats
+from cometmq.broker.config.live_config import LiveConfig
+from cometmq.broker.transaction.late_end import last_form
+from cometmq.broker.transaction.open_at_start import (
+    Positions,
+    are_ahead,
+    open_half,
+    open_transactions,
+    record_of,
+    save_positions,
+    unmarked_by_crash,
+)
+from cometmq.broker.transaction.open_table import OPEN_MAX, OpenHalf, OpenTable
+from cometmq.broker.transaction.transaction_forms import (
     QUEUE_ID,
     TEXT_BYTES_SPARE,
     committed_form,
@@ -49,31 +63,20 @@ from cometmq.broker.transaction.forms import (
     mark_form,
     reopened_form,
 )
-from cometmq.broker.transaction.late import last_form
-from cometmq.broker.transaction.open_table import OPEN_MAX, OpenHalf, OpenTable
-from cometmq.broker.transaction.recovery import (
-    Positions,
-    are_ahead,
-    open_half,
-    open_transactions,
-    record_of,
-    save_positions,
-    unmarked_by_crash,
-)
 from cometmq.broker.transaction.verdict import Verdict, immunity_ms, judge
-from cometmq.model.names import HALF_OP_TOPIC, HALF_TOPIC, TRANSACTION_DISCARD_TOPIC
-from cometmq.model.properties import (
+from cometmq.model.messages.properties import (
     CHECK_IMMUNITY_SECONDS,
     PRODUCER_GROUP,
     TEXT_BYTES_MAX,
     parse_properties,
 )
-from cometmq.model.record import Record
+from cometmq.model.messages.record import Record
+from cometmq.model.names import HALF_OP_TOPIC, HALF_TOPIC, TRANSACTION_DISCARD_TOPIC
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.refusal import Refused
+from cometmq.store.log.new_messages import NewMessage, Stored
 from cometmq.store.message_store import MessageStore
-from cometmq.store.meta.offsets import OffsetTable
-from cometmq.store.new_messages import NewMessage, Stored
+from cometmq.store.meta.consumer_offsets import OffsetTable
 
 log = logging.getLogger("cometmq.broker")
 
@@ -110,7 +113,7 @@ class Topics(Protocol):
 
 
 class Transactions:
-    """``start`` once, ``stop`` once; half messages are taken and ended in between."""
+    """Asks between ``start`` and ``stop``, any number of times."""
 
     def __init__(
         self,
@@ -131,6 +134,7 @@ class Transactions:
         self._stats = stats
         self._clock = clock
         self._open = OpenTable()
+        self._is_running = False
         self._task: asyncio.Task[None] | None = None
         self._unasked_logged_at: float | None = None
         self.tally = stats.topic_put(HALF_TOPIC)
@@ -141,18 +145,20 @@ class Transactions:
         return len(self._open)
 
     def start(self) -> None:
-        """Go on where the last run of this broker stopped, however it stopped. Before anything else is stored.
+        """Go on where the checks stopped last, however they stopped.
 
-        So does a slave that has become the master. As long as it is a slave its log is a copy of the master's: nothing
-        is added to it, and how far it came is for the master to say.
+        A crash may have cut the end off a decision, so nothing else may be stored since: this comes first of all.
         """
-        if self._live.current.identity.is_slave:
+        if self._task is not None:
             return
         self.resume()
         self._task = asyncio.create_task(self._check_again_and_again(), name="transaction-checks")
 
     def resume(self) -> None:
         """Take up the open transactions, without checks by the clock."""
+        if self._is_running:
+            return
+        self._is_running = True
         for topic in self._store.topics():
             if topic in (HALF_TOPIC, HALF_OP_TOPIC, TRANSACTION_DISCARD_TOPIC):
                 self._topics.system_topic(topic)
@@ -175,11 +181,13 @@ class Transactions:
 
     async def stop(self) -> None:
         """Ask nobody any more, and note how far it came."""
-        if self._live.current.identity.is_slave:
+        if not self._is_running:
             return
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        self._is_running = False
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
         saved = asyncio.Event()
         self.save(saved.set)
         try:

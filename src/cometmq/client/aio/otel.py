@@ -1,13 +1,13 @@
 """OpenTelemetry spans for sends and deliveries, for programs that have ``opentelemetry-api`` installed.
 
     spans = MessageSpans()
-    with spans.sending("orders", message) as sending:            # a PRODUCER span; its context travels in the message
+    with spans.sending("orders", message) as sending:            # a PRODUCER span; the message carries its context
         sending.result = await producer.send(sending.message)    # the same in a blocking program, without await
 
     consumer.hooks.append(ConsumeSpans())                        # a CONSUMER span around each call of the listener
 
-The context is carried by message properties (``traceparent``, ``tracestate``, or what the program's propagators write),
-so producer and consumer are found in one trace, whatever language the other side is written in.
+Message properties carry the context (``traceparent``, ``tracestate``, or what the program's propagators write), so
+producer and consumer are in one trace, whatever language the other side is written in.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from cometmq.base.errors import UsageError
-from cometmq.client.aio.consume_hooks import ConsumeContext
-from cometmq.client.core.send_result import SendResult
-from cometmq.model.message import Message
-from cometmq.model.properties import RESERVED
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.client.aio.trace.consume_hooks import ConsumeContext
+from cometmq.client.core.send.send_result import SendResult
+from cometmq.model.messages.message import Message
+from cometmq.model.messages.properties import RESERVED
+from cometmq.model.messages.received_message import ReceivedMessage
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -34,7 +34,7 @@ SYSTEM: Final = "rocketmq"
 
 
 class Sending:
-    """A send under its span: send ``message``, then set ``result``."""
+    """A send inside its span: send ``message``, then set ``result``."""
 
     __slots__ = ("message", "result", "span")
 
@@ -45,10 +45,10 @@ class Sending:
 
 
 class MessageSpans:
-    """Makes producer spans. One serves all producers, tasks and threads.
+    """Creates producer spans. One instance serves all producers, tasks and threads.
 
     Args:
-        tracer: by default one of the program's tracer provider.
+        tracer: by default one from the program's tracer provider.
 
     Raises:
         UsageError: ``opentelemetry-api`` is not installed.
@@ -59,7 +59,7 @@ class MessageSpans:
 
     @contextmanager
     def sending(self, group: str, message: Message) -> Iterator[Sending]:
-        """A span around a send, as a child of the current one. What is raised inside is recorded and passes on."""
+        """A span around a send, as a child of the current one. Exceptions inside are recorded and propagated."""
         trace = _api().trace
         attributes: dict[str, str | int] = {
             "messaging.system": SYSTEM,
@@ -84,7 +84,7 @@ class MessageSpans:
 
 
 def with_context(message: Message) -> Message:
-    """The message with the current context in its properties. Of a batch, each message needs it."""
+    """The message with the current context in its properties. In a batch, each message needs it."""
     carrier: dict[str, str] = {}
     _api().propagate.inject(carrier)
     added = {
@@ -98,9 +98,9 @@ def with_context(message: Message) -> Message:
 
 
 class ConsumeSpans:
-    """A consume hook: a span around each call of a listener, current while the listener runs.
+    """A consume hook: a span around each listener call, current while the listener runs.
 
-    One message: a child of the span that sent it. A batch: a span of its own with links to them.
+    For one message it is a child of the span that sent it; for a batch it is a new span with links to them.
 
     Raises:
         UsageError: ``opentelemetry-api`` is not installed.
@@ -145,7 +145,7 @@ class ConsumeSpans:
 
 
 def origin_of(message: ReceivedMessage) -> Context:
-    """The context that travelled with a message; an empty one when it has none."""
+    """The context carried by a message; empty if it has none."""
     api = _api()
     carrier: Mapping[str, str] = message.properties
     found: Context = api.propagate.extract(carrier, context=api.context.Context())

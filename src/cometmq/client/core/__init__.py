@@ -1,0 +1,1 @@
+"""Decisions of the client; no I/O and no time."""

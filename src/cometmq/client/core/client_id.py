@@ -1,4 +1,4 @@
-"""Client ids: by which brokers tell clients apart and rebalance shares queues out. No I/O.
+"""Client ids, by which brokers identify clients and rebalancing distributes queues. No I/O.
 
 ``ip@instance`` or ``ip@instance@unit``.
 """
@@ -11,5 +11,5 @@ def client_id(ip: str, instance_name: str, unit_name: str = "") -> str:
 
 
 def unique_instance_name(process_id: int, nanoseconds: int) -> str:
-    """What the instance name ``DEFAULT`` becomes, so that two processes on a machine never share an id."""
+    """The replacement for the instance name ``DEFAULT``, so that two processes on a machine never share an id."""
     return f"{process_id}#{nanoseconds}"

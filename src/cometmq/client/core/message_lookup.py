@@ -1,8 +1,8 @@
-"""Which kind of id a message id is, and which of the found messages are the wanted ones. No I/O.
+"""Which kind of id a message id is, and which of the messages found are the right ones. No I/O.
 
-Both kinds are 32 hex digits (56 with an IPv6 address). An offset id is address, port and physical offset: a port is
-at most 65535, so the two bytes before it are zero. In the unique id that a producer makes, those two bytes are its
-process id. A process id that is a multiple of 65536 makes the two look alike; then both kinds are tried.
+Both kinds are 32 hex digits (56 with an IPv6 address). An offset id is address, port and physical offset: a port is at
+most 65535, so the two bytes before it are zero. In the unique id that a producer creates, those two bytes are its
+process id. If the process id is a multiple of 65536, the two look alike; then both kinds are tried.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cometmq.base.errors import UsageError
-from cometmq.model.message_id import OffsetId, parse_offset_id
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.message_id import OffsetId, parse_offset_id
+from cometmq.model.messages.received_message import ReceivedMessage
 
 TIME_MS_MAX = 2**63 - 1
 
 INDEX_STEP_MS = 1000
-"""RocketMQ's index takes a message for up to so much older than it is; a query has to begin that much earlier."""
+"""RocketMQ's index may record a message as this much older than it is; a query has to start that much earlier."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """How to look for an id: at a broker's offset, by unique id in a topic, or first one, then the other."""
+    """How to look up an id: at a broker's offset, by unique id in a topic, or first one, then the other."""
 
     place: OffsetId | None
     topic: str | None
 
 
 def lookup(message_id: str, topic: str | None) -> Lookup:
-    """Raises UsageError when the text is no id, or only a topic could make it useful."""
+    """Raises UsageError if the text is not an id, or needs a topic."""
     try:
         place = parse_offset_id(message_id)
     except UsageError:
@@ -55,7 +55,7 @@ def with_key(
     begin_ms: int = 0,
     end_ms: int = TIME_MS_MAX,
 ) -> list[ReceivedMessage]:
-    """Those that carry the key and were stored in time, newest first. A broker's index knows hashes and seconds."""
+    """Those with the key and in the time range, newest first. A broker's index only has hashes and seconds."""
     found = [
         message
         for message in messages
@@ -69,7 +69,7 @@ def with_key(
 def with_unique_id(
     messages: Iterable[ReceivedMessage], topic: str, unique_id: str
 ) -> ReceivedMessage | None:
-    """The one with the id; of several (a retry carries the same id) the one stored first."""
+    """The message with the id; of several (a retry has the same id), the one stored first."""
     found = [
         message
         for message in messages

@@ -1,6 +1,6 @@
-"""Which name server to ask: one until it fails, then the next. No I/O.
+"""Which name server to use: one until it fails, then the next. No I/O.
 
-Where the list comes from, first that says something: the client's setting, the environment, the address service.
+The list comes from the first of these that is set: the client's setting, the environment, the address service.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ Shuffle = Callable[[list[str]], None]
 
 
 def static_name_servers(setting: str, environment: str) -> list[str]:
-    """The configured addresses; none when they are to come from the address service.
+    """The configured addresses; empty if they come from the address service.
 
     Raises:
-        UsageError: a part of the list is no address.
+        UsageError: a part of the list is not an address.
     """
     addresses = split_addresses(setting) or split_addresses(environment)
     for address in addresses:
@@ -30,16 +30,16 @@ def static_name_servers(setting: str, environment: str) -> list[str]:
 
 
 def service_path(group: str, unit_name: str) -> str:
-    """The path of the address service; a unit has a list of its own."""
+    """The path of the address service; a unit has its own list."""
     path = f"/rocketmq/{group}"
     return f"{path}-{unit_name}?nofix=1" if unit_name else path
 
 
 def parse_service_answer(text: str) -> list[str]:
-    """The addresses in an answer of the address service.
+    """The addresses in a response of the address service.
 
     Raises:
-        UsageError: it holds no address, or something else.
+        UsageError: it contains no address, or something else.
     """
     addresses = split_addresses(text)
     for address in addresses:
@@ -50,7 +50,7 @@ def parse_service_answer(text: str) -> list[str]:
 
 
 class NameServerChoice:
-    """The list in the order of use. Clients shuffle theirs, so that they spread over the name servers."""
+    """The list in the order of use. Clients shuffle it, so that they spread over the name servers."""
 
     def __init__(self, addresses: Sequence[str], shuffle: Shuffle) -> None:
         self._shuffle = shuffle
@@ -59,11 +59,11 @@ class NameServerChoice:
 
     @property
     def addresses(self) -> list[str]:
-        """The one in use first."""
+        """All addresses, the current one first."""
         return list(self._addresses)
 
     def replace(self, addresses: Sequence[str]) -> bool:
-        """Whether the list is another one now. The same addresses in another order change nothing."""
+        """Returns whether the list has changed. The same addresses in another order are not a change."""
         unique = list(dict.fromkeys(addresses))
         if set(unique) == set(self._addresses):
             return False
@@ -72,6 +72,6 @@ class NameServerChoice:
         return True
 
     def failed(self, address: str) -> None:
-        """Go on with the next one. Of several calls that failed at the same one, the first has this effect."""
+        """Switch to the next one. If several calls fail at the same address, only the first switches."""
         if self._addresses and self._addresses[0] == address:
             self._addresses.append(self._addresses.pop(0))

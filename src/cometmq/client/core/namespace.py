@@ -1,7 +1,7 @@
 """Namespaces: tenants that share a cluster without seeing each other's topics and groups. No I/O.
 
 On the wire ``topic`` is ``ns%topic``, ``%RETRY%group`` is ``%RETRY%ns%group`` and ``%DLQ%group`` is ``%DLQ%ns%group``.
-Topics and groups of the system belong to nobody and stay as they are.
+System topics and groups belong to no namespace and stay unchanged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
 
 
 def wrap(namespace: str, name: str) -> str:
-    """The name on the wire. One that is already in the namespace, or the system's, is returned as it is."""
+    """The wire name. A name that is already in the namespace, or a system name, is returned unchanged."""
     if not namespace or not name or _is_system(name):
         return name
     prefix, rest = _split(name)
@@ -25,7 +25,7 @@ def wrap(namespace: str, name: str) -> str:
 
 
 def unwrap(namespace: str, name: str) -> str:
-    """The name as the user knows it. One of another namespace is returned as it is."""
+    """The user's name. A name from another namespace is returned unchanged."""
     if not namespace or _is_system(name):
         return name
     prefix, rest = _split(name)

@@ -1,6 +1,6 @@
-"""Known routes, the brokers in them, and what changed. No I/O; times are seconds of a monotonic clock.
+"""Known routes, the brokers in them, and their changes. No I/O; times are seconds of a monotonic clock.
 
-A route stays the same object as long as nothing in it changes, so what is derived from it can be kept beside it.
+A route stays the same object as long as nothing in it changes, so derived data can be cached with it.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ class RouteTable:
         return None if known is None else known.route
 
     def is_stale(self, topic: str) -> bool:
-        """Whether somebody found the route wrong since it was learnt."""
+        """Whether the route has turned out to be wrong since it was learned."""
         known = self._routes.get(topic)
         return known is not None and known.is_stale
 
     def age(self, topic: str, now: float) -> float:
-        """Seconds since the route was last confirmed; infinite when it is unknown."""
+        """Seconds since the route was last confirmed; infinite if it is unknown."""
         known = self._routes.get(topic)
         return float("inf") if known is None else now - known.asked_at
 
     def learn(self, topic: str, route: TopicRoute, now: float) -> bool:
-        """Take in what a name server said. Whether the topic's route is another one now."""
+        """Store a name server's reply. Returns whether the topic's route has changed."""
         for data in route.broker_datas:
             self._addresses[data.broker_name] = dict(data.broker_addrs)
         known = self._routes.get(topic)
@@ -51,22 +51,22 @@ class RouteTable:
         return True
 
     def confirm(self, topic: str, now: float) -> None:
-        """Nobody could be asked: the route serves on."""
+        """No name server answered: keep using the route."""
         if (known := self._routes.get(topic)) is not None:
             known.asked_at = now
             known.is_stale = False
 
     def doubt(self, topic: str) -> None:
-        """A broker of the route failed or refused: ask before the next use."""
+        """A broker of the route failed or refused: ask again before the next use."""
         if (known := self._routes.get(topic)) is not None:
             known.is_stale = True
 
     def addresses(self, broker_name: str) -> dict[int, str]:
-        """The broker's addresses by id, empty when no route names it."""
+        """The broker's addresses by id; empty if no route names it."""
         return self._addresses.get(broker_name, {})
 
     def brokers(self) -> dict[str, dict[int, str]]:
-        """All of them, by name."""
+        """All brokers by name."""
         return dict(self._addresses)
 
     def writable_address(self, broker_name: str) -> str | None:
@@ -75,9 +75,9 @@ class RouteTable:
         return addresses.get(MASTER_ID) or next((addresses[key] for key in sorted(addresses)), None)
 
     def readable_address(self, broker_name: str, suggested_id: int) -> tuple[str, bool] | None:
-        """Address, and whether it is a slave's: the suggested one, else the next slave, else whichever there is."""
+        """Address, and whether it is a slave's: the suggested one, otherwise the next slave, otherwise any."""
         addresses = self.addresses(broker_name)
-        # A suggested slave that is gone is followed by the next one, as in RocketMQ.
+        # If a suggested slave is gone, the next one is used, as in RocketMQ.
         wanted = [suggested_id] if suggested_id == MASTER_ID else [suggested_id, suggested_id + 1]
         for broker_id in (*wanted, *sorted(addresses)):
             if broker_id in addresses:
@@ -85,7 +85,7 @@ class RouteTable:
         return None
 
     def forget_unused(self, watched: Collection[str], older_than: float) -> None:
-        """Drop routes that nobody watches and nobody asked for since a time."""
+        """Drop routes that nobody watches and that were not used since a time."""
         for topic, known in list(self._routes.items()):
             if topic not in watched and known.asked_at < older_than:
                 del self._routes[topic]
@@ -112,7 +112,7 @@ class RouteTable:
 
 
 def _sorted(route: TopicRoute) -> tuple[object, ...]:
-    """What matters of a route: the order in which a name server lists brokers does not."""
+    """The relevant content of a route: the order in which a name server lists brokers does not matter."""
     return (
         sorted(
             (data.broker_name, data.read_queue_nums, data.write_queue_nums, data.perm)

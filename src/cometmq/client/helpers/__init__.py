@@ -1,0 +1,1 @@
+"""Patterns around the client: outbox, idempotence, rate limit, priorities, log handler."""

@@ -1,7 +1,7 @@
-"""A database connection in a thread of its own.
+"""A database connection in a dedicated thread.
 
-Database drivers block, and many bind a connection to its thread. Here one thread opens it, uses it and closes it; tasks
-await what they ask for, threads wait for it. Any driver of Python's DB-API serves: sqlite3, psycopg, PyMySQL ...
+Database drivers block, and many bind a connection to its thread. Here one thread opens it, uses it and closes it;
+tasks await the result, threads wait for it. Any driver of Python's DB-API works: sqlite3, psycopg, PyMySQL ...
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Cursor(Protocol):
 
 
 class Connection(Protocol):
-    """What is used of a DB-API connection. It must not be in autocommit mode."""
+    """The part of a DB-API connection that is used. It must not be in autocommit mode."""
 
     def cursor(self) -> Any: ...
 
@@ -62,11 +62,11 @@ class DatabaseThread:
         return self._thread.submit(self._transact, work)
 
     def run(self, work: Callable[[Connection], Result]) -> Result:
-        """As ``begin``, and wait for it."""
+        """Like ``begin``, and wait for the result."""
         return self.begin(work).result()
 
     def close(self) -> None:
-        """Close the connection and end the thread. A second call does nothing."""
+        """Close the connection and stop the thread. A second call does nothing."""
         if not self._is_closed:
             self._is_closed = True
             self._thread.submit(self._drop).result()
@@ -79,7 +79,7 @@ class DatabaseThread:
             result = work(self._connection)
             self._connection.commit()
         except BaseException:
-            # A server that went away leaves a connection that is of no use; the next call opens a new one.
+            # If the server went away, the connection is useless; the next call opens a new one.
             self._drop()
             raise
         return result

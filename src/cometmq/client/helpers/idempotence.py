@@ -1,17 +1,17 @@
-"""Each business event once, though its message may come twice: retries, restarts and rebalances repeat messages.
+"""Handle each business event once, although retries, restarts and rebalances may deliver its message twice.
 
-Two ways, by where the work of a listener ends:
+There are two ways, depending on where the listener's effect is:
 
-1. Its effect is in the same database as the table here: ``first_time`` inside of the listener's own transaction.
-   Both are committed or neither, so the effect happens exactly once.
-2. Its effect is elsewhere (a mail, another service): ``once`` around the listener. It claims the key, runs the
-   listener, commits the claim, or releases it when the listener fails. A process that dies between the effect and the
-   commit leaves a claim that expires, and the message is worked on again: at least once, but not twice side by side.
+1. In the same database as the table here: call ``first_time`` inside the listener's own transaction. Either both are
+   committed or neither, so the effect happens exactly once.
+2. Elsewhere (a mail, another service): wrap the listener with ``once``. It claims the key, runs the listener, and
+   commits the claim, or releases it if the listener fails. A process that dies between the effect and the commit
+   leaves a claim that expires, and the message is processed again: at-least-once, but never twice in parallel.
 
-    claim ──> CLAIMED ── listener ends well ──> commit  ──> DONE for ``keep_seconds``
+    claim ──> CLAIMED ── listener succeeds ───> commit  ──> DONE for ``keep_seconds``
       │          └────── it fails or says later ─> release ──> free again
-      ├─────> DONE      the message is a duplicate; counts as consumed
-      └─────> BUSY      somebody is at it; the message comes again later
+      ├─────> DONE      the message is a duplicate; it counts as consumed
+      └─────> BUSY      somebody is working on it; the message is delivered again later
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final, Protocol
 
+from cometmq.base.clock import SystemClock
 from cometmq.base.errors import UsageError
 from cometmq.base.ports import Clock
-from cometmq.base.system import SystemClock
-from cometmq.client.core.outcome import Outcome
+from cometmq.client.core.consume.outcome import Outcome
 from cometmq.client.helpers.database import Connect, Connection, DatabaseThread, Table
 from cometmq.client.helpers.listeners import is_async
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.received_message import ReceivedMessage
 
 logger = logging.getLogger("cometmq.client")
 
@@ -46,14 +46,14 @@ class Claim(Enum):
 
 
 class ClaimStore(Protocol):
-    """Where claims are kept. Calls come from several threads; each must be atomic among all processes that share it."""
+    """Where claims are kept. Called from several threads; each call must be atomic across all processes."""
 
     def claim(self, key: str, owner: str) -> Claim:
-        """Take the key for ``owner`` if it is free, or its last owner's time is over."""
+        """Claim the key for ``owner`` if it is free, or if the previous claim has expired."""
         ...
 
     def commit(self, key: str, owner: str) -> bool:
-        """The work is done. False when the claim expired and somebody else has the key now."""
+        """The work is done. False if the claim expired and somebody else has the key now."""
         ...
 
     def release(self, key: str, owner: str) -> None:
@@ -65,8 +65,8 @@ class TableClaims:
     """Claims in a table of a database: SQLite, or whatever ``connect`` opens.
 
     Args:
-        lease_seconds: after this time without commit a claim counts as left behind. Longer than a listener ever takes.
-        keep_seconds: how long a done key is remembered. Longer than a message may be retried (hours).
+        lease_seconds: a claim without a commit expires after this time. Must be longer than a listener ever takes.
+        keep_seconds: how long a completed key is remembered. Must be longer than a message may be retried (hours).
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class TableClaims:
         self._claims_count = 0
 
     def create_table(self) -> None:
-        """Create the table if it is not there."""
+        """Create the table if it does not exist."""
         sql = (
             f"CREATE TABLE IF NOT EXISTS {{t}} (claim_key VARCHAR({KEY_CHARS_MAX}) PRIMARY KEY, "
             "state VARCHAR(8) NOT NULL, owner VARCHAR(64) NOT NULL, expires_ms BIGINT NOT NULL)"
@@ -97,10 +97,10 @@ class TableClaims:
         self._database.run(lambda connection: self._table.execute(connection, sql))
 
     def first_time(self, connection: Connection, key: str) -> bool:
-        """Mark the key as done in the caller's own transaction; False: it was done before, so do nothing.
+        """Mark the key as done in the caller's own transaction. False: it was done before, so do nothing.
 
-        Two transactions with the same key at the same time: one commits, the other fails in the database, and its
-        message comes again as a duplicate.
+        If two transactions have the same key at the same time, one commits and the other fails in the database; its
+        message is then delivered again as a duplicate.
         """
         return self._insert(connection, _checked(key), "done", "", self._keep_ms)
 
@@ -109,7 +109,7 @@ class TableClaims:
         try:
             return self._database.run(lambda connection: self._claim(connection, key, owner))
         except Exception as error:
-            # Drivers differ in what they raise for a second insert; the row tells who was first.
+            # Drivers raise different errors for a second insert; the row shows who was first.
             row = self._database.run(lambda connection: self._row(connection, key))
             if row is None:
                 raise
@@ -126,7 +126,7 @@ class TableClaims:
         self._database.run(lambda c: self._table.execute(c, sql, (key, owner)))
 
     def forget_old(self) -> int:
-        """Delete done keys whose time is over; claims do it by themselves now and then."""
+        """Delete completed keys that have expired; claims also do this now and then."""
         now_ms = self._clock.wall_ms()
         return self._database.run(lambda connection: self._forget(connection, now_ms))
 
@@ -145,7 +145,7 @@ class TableClaims:
         state, old_owner, expires_ms = row
         if expires_ms >= now_ms:
             return Claim.DONE if state == "done" else Claim.BUSY
-        # Only one of those who see the old row changes it.
+        # Only one of those that see the old row changes it.
         taken = self._table.execute(
             connection,
             "UPDATE {t} SET state = 'claimed', owner = ?, expires_ms = ? "
@@ -175,7 +175,7 @@ class TableClaims:
 
 
 def first_key(message: ReceivedMessage) -> str:
-    """The message's first key. Raises UsageError when it has none."""
+    """The message's first key. Raises UsageError if it has none."""
     if not message.keys:
         raise UsageError(
             f"message {message.message_id} has no key to tell duplicates by; send it with keys=[...]"
@@ -186,12 +186,12 @@ def first_key(message: ReceivedMessage) -> str:
 def once(
     store: ClaimStore, listener: Callable[[ReceivedMessage], Any], *, key: KeyOf = first_key
 ) -> Callable[[ReceivedMessage], Any]:
-    """The listener, not called for messages whose key is done, nor while another is at it. See above for guarantees.
+    """Wrap a listener, so that it is not called for completed keys or keys in progress. See above for guarantees.
 
     Args:
-        listener: of single messages, def or async def.
-        key: what makes two messages the same event; the business's own number rather than the message id, which is
-            another one when the producer itself repeats a send.
+        listener: for single messages, def or async def.
+        key: what makes two messages the same event; a business identifier rather than the message id, which differs
+            if the producer itself repeats a send.
     """
     if is_async(listener):
 
@@ -225,7 +225,7 @@ def once(
 
 
 def _answer(claim: Claim) -> Outcome | None:
-    """What to tell the consumer without calling the listener; None: call it."""
+    """The outcome for the consumer without calling the listener; None: call it."""
     if claim is Claim.CLAIMED:
         return None
     return Outcome.consumed if claim is Claim.DONE else Outcome.later()

@@ -1,11 +1,11 @@
-"""Ships log records to a topic, beside the application: it never waits for a broker and never fails because of one.
+"""Ships log records to a topic in the background: the application never waits for a broker or fails because of one.
 
     handler = TopicHandler("AppLogs", name_servers="127.0.0.1:9876")
     logging.getLogger().addHandler(handler)
 
-    emit() ──bounded queue──> a thread with an event loop and a producer of its own ──batches──> topic
+    emit() ──bounded queue──> a thread with its own event loop and producer ──batches──> topic
 
-Records of this library itself are left out: a failing send would log, and the log line would be sent ...
+Records of this library itself are left out: a failing send would log, and that log line would be sent in turn.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from cometmq.base.errors import CometError, UsageError
-from cometmq.client.aio.producer import PartlySent, Producer
-from cometmq.client.config import ClientConfig
-from cometmq.client.core.send_result import SendResult
+from cometmq.client.aio.send.producer import PartlySent, Producer
+from cometmq.client.client_config import ClientConfig
+from cometmq.client.core.send.send_result import SendResult
 from cometmq.client.producer_config import ProducerConfig
-from cometmq.model.message import Message
+from cometmq.model.messages.message import Message
 from cometmq.model.names import check_topic
 
 OWN_LOGGER: Final = "cometmq"
 BODY_BYTES_MAX: Final = 256 * 1024
 PAUSE_SECONDS: Final = 1.0
-"""After a failed send."""
+"""Pause after a failed send."""
 
 
 class LogProducer(Protocol):
-    """What is used of a producer."""
+    """The part of a producer that is used."""
 
     async def start(self) -> None: ...
 
@@ -43,13 +43,13 @@ class LogProducer(Protocol):
 
 
 class TopicHandler(logging.Handler):
-    """A message for each record: the formatted line as body, level name as tag, logger name as key.
+    """Sends a message for each record: the formatted line as body, the level as tag, the logger's name as key.
 
     Args:
-        queue_max: records that wait; a further one is dropped and counted in ``dropped``.
-        flush_seconds: longest time that a record waits for others to travel with.
-        close_seconds: how long ``close``, and the end of the program, wait for records to be sent.
-        config: of the producer; name servers, credentials, TLS.
+        queue_max: maximum number of waiting records; further ones are dropped and counted in ``dropped``.
+        flush_seconds: maximum time that a record waits for others to be sent with it.
+        close_seconds: how long ``close``, and the exit of the program, wait for records to be sent.
+        config: configuration of the producer; name servers, credentials, TLS.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class TopicHandler(logging.Handler):
         """Queue the record, or drop it. Never waits, never raises."""
         if record.name == OWN_LOGGER or record.name.startswith(OWN_LOGGER + "."):
             return
-        # What a thread of this handler logs, through whatever library, would feed itself.
+        # Whatever this handler's thread logs, through any library, would feed back into it.
         if threading.current_thread() is self._thread:
             return
         try:
@@ -114,7 +114,7 @@ class TopicHandler(logging.Handler):
             self._news.set()
 
     def close(self) -> None:
-        """Send what waits, for at most ``close_seconds``, and end. ``logging.shutdown`` calls it at exit."""
+        """Send waiting records, for at most ``close_seconds``, and stop. ``logging.shutdown`` calls it at exit."""
         self._is_closing = True
         self._news.set()
         thread = self._thread
@@ -164,7 +164,7 @@ class TopicHandler(logging.Handler):
                     while self._waiting:
                         await self._send(producer)
                 except CometError:
-                    # Nobody to tell: a log line about it would wait in this very queue.
+                    # There is nobody to tell: a log line about it would wait in this same queue.
                     await asyncio.sleep(PAUSE_SECONDS if not self._is_closing else 0.1)
         finally:
             if producer is not None:
@@ -181,7 +181,7 @@ class TopicHandler(logging.Handler):
             if isinstance(error.__cause__, UsageError):
                 self.dropped += len(error.unsent)
             else:
-                # In front again, in their order: they may come twice, and are not lost.
+                # Back to the front, in order: they may arrive twice, but are not lost.
                 self._waiting.extendleft(reversed(error.unsent))
                 raise
         except UsageError:

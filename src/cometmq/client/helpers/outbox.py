@@ -1,14 +1,15 @@
-"""Sends that do not get lost: what no broker takes now is kept in a database and sent again, in order.
+"""Sends that do not get lost: what no broker accepts now is kept in a database and sent later, in order.
 
     async with Producer("orders", name_servers=...) as producer:
         async with Outbox(producer, lambda: sqlite3.connect("outbox.db")) as outbox:
             await outbox.send(message)          # a SendResult, or None: kept for later
 
-While something waits, new messages queue up behind it, so all of them arrive in the order of the calls. A message
-is removed after a broker confirmed it; a crash in between sends it again: at least once, with the same message id.
+While messages are waiting, new ones queue up behind them, so all of them arrive in the order of the calls. A message
+is removed after a broker has confirmed it; after a crash in between it is sent again: at-least-once, with the same
+message id.
 
-To send exactly when a transaction of one's own is committed, put the message into the same database with
-``outbox.table.add(connection, message)`` inside of that transaction. Nothing is sent when it is rolled back.
+To send a message if and only if your own transaction is committed, put it into the same database with
+``outbox.table.add(connection, message)`` inside that transaction. Nothing is sent if it is rolled back.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from typing import Final, Protocol, Self, TypeVar
 
 import msgspec
 
+from cometmq.base.clock import SystemClock
 from cometmq.base.errors import CometError, UsageError
 from cometmq.base.ports import Clock
-from cometmq.base.system import SystemClock
-from cometmq.client.aio.local_month import month_of
-from cometmq.client.core.send_result import SendResult
+from cometmq.client.aio.send.unique_key_month import month_of
+from cometmq.client.core.send.send_result import SendResult
 from cometmq.client.helpers.database import Connect, Connection, DatabaseThread
 from cometmq.client.helpers.outbox_table import OutboxFull, OutboxTable, Waiting
-from cometmq.model.message import Message
-from cometmq.model.properties import UNIQ_KEY
-from cometmq.model.unique_key import UniqueKeys
+from cometmq.model.messages.message import Message
+from cometmq.model.messages.properties import UNIQ_KEY
+from cometmq.model.messages.unique_key import UniqueKeys
 from cometmq.protocol.reply_errors import MessageIllegal
 
 __all__ = ["Outbox", "OutboxFull", "OutboxSettings", "OutboxTable", "Waiting"]
@@ -47,15 +48,18 @@ _HOST: Final = bytes((127, 0, 0, 1))
 
 
 class SendingProducer(Protocol):
-    """What is used of a producer."""
+    """The part of a producer that is used."""
 
     async def send(self, message: Message) -> SendResult: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxSettings:
-    """``poll_seconds`` is how often the table is looked at for messages of other transactions; after a failed send the
-    pause grows from ``pause_seconds`` to ``pause_seconds_max``."""
+    """How often to poll and to retry.
+
+    ``poll_seconds`` is how often the table is checked for messages of other transactions. After a failed send, the
+    back-off grows from ``pause_seconds`` to ``pause_seconds_max``.
+    """
 
     poll_seconds: float = 1.0
     pause_seconds: float = 1.0
@@ -63,7 +67,7 @@ class OutboxSettings:
 
 
 class Outbox:
-    """One for each table: two of them at once on the same table would send messages twice.
+    """Use one per table: two on the same table at once would send messages twice.
 
     Args:
         producer: a running producer of ``cometmq.client.aio``.
@@ -109,7 +113,7 @@ class Outbox:
         await self.close()
 
     async def start(self) -> None:
-        """Create the table if it is not there, and begin to send what waits."""
+        """Create the table if it does not exist, and start sending what is waiting."""
         if self._database is not None:
             raise UsageError("the outbox is started already")
         self._database = DatabaseThread(self._connect, "cometmq-outbox")
@@ -123,7 +127,7 @@ class Outbox:
         self._task = asyncio.get_running_loop().create_task(self._run(), name="cometmq-outbox")
 
     async def close(self) -> None:
-        """Stop. What waits stays in the table for the next start."""
+        """Stop. Waiting messages stay in the table for the next start."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -133,11 +137,11 @@ class Outbox:
             await asyncio.to_thread(database.close)
 
     async def send(self, message: Message) -> SendResult | None:
-        """Send now, or keep the message for later and return None. Calls are served one after the other.
+        """Send now, or keep the message for later and return None. Calls are handled one after the other.
 
         Raises:
             UsageError, MessageIllegal: the message can never be sent as it is; it is not kept.
-            OutboxFull: it could not be sent, and too many wait already.
+            OutboxFull: it could not be sent, and too many are waiting already.
         """
         message = self._named(message)
         async with self._order:
@@ -154,15 +158,15 @@ class Outbox:
             return None
 
     async def count(self) -> int:
-        """How many messages wait."""
+        """How many messages are waiting."""
         return await self._work(self.table.count)
 
     async def refused(self) -> list[tuple[Waiting, str]]:
-        """Messages from the table that can never be sent, each with why. They wait for a human."""
+        """Messages in the table that can never be sent, each with the reason. They wait for a human."""
         return await self._work(self.table.refused)
 
     def wake(self) -> None:
-        """Look at the table at once: a transaction that added a message was committed."""
+        """Check the table now: a transaction that added a message was committed."""
         self._news.set()
 
     async def _keep(self, message: Message, cause: CometError | None) -> None:
@@ -180,7 +184,7 @@ class Outbox:
             try:
                 is_through = await self._send_waiting()
             except Exception:
-                # The database is away; messages of `send` fail with its error, those in it can wait.
+                # The database is unavailable. `send` fails with its error; messages in the table can wait.
                 logger.exception("outbox cannot be read")
                 is_through = False
             if is_through:
@@ -191,7 +195,7 @@ class Outbox:
                 pause = min(pause * 2, settings.pause_seconds_max)
 
     async def _send_waiting(self) -> bool:
-        """Whether the table is empty; False when a send failed, so that those behind it have to wait."""
+        """Whether the table is empty; False if a send failed, so that later messages have to wait."""
         while True:
             waiting = await self._work(lambda connection: self.table.oldest(connection, READ_COUNT))
             for each in waiting:
@@ -201,13 +205,13 @@ class Outbox:
                 return True
 
     async def _is_empty(self) -> bool:
-        # No send may put a message behind the last one between this look and what follows from it.
+        # No send may append a message between this check and its consequences.
         async with self._order:
             self._has_waiting = await self.count() > 0
             return not self._has_waiting
 
     async def _send_one(self, waiting: Waiting) -> bool:
-        # A message that a transaction of the user's put there has no id yet; with one, a repeated send is told by it.
+        # A message that a user's transaction added has no id yet; with an id, a repeated send can be recognised.
         message = waiting.message
         if UNIQ_KEY not in message.internal_properties:
             message = self._named(message)
@@ -238,7 +242,7 @@ class Outbox:
         return await asyncio.wrap_future(self._database.begin(work))
 
     def _named(self, message: Message) -> Message:
-        """With an id that all sends of it carry."""
+        """A copy with an id that is the same for all sends of it."""
         name = self._keys.next(self._clock.wall_ms())
         internal = {UNIQ_KEY: name, **message.internal_properties}
         keys = message.keys if isinstance(message.keys, str) else [*message.keys]
@@ -246,6 +250,8 @@ class Outbox:
 
 
 def _may_succeed_later(error: CometError) -> bool:
-    """Whether it is about the state of the cluster and not about the message. A topic without a route counts: its
-    brokers may be down, or it is yet to be made."""
+    """Whether the error is about the state of the cluster and not about the message.
+
+    This includes a topic without a route: its brokers may be down, or it does not exist yet.
+    """
     return not isinstance(error, UsageError | MessageIllegal)

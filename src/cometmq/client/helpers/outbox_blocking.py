@@ -1,4 +1,4 @@
-"""The outbox for programs without an event loop: the names and promises of ``outbox.Outbox``.
+"""The outbox for programs without an event loop: the same names and guarantees as ``outbox.Outbox``.
 
 with Producer("orders", name_servers=...) as producer:                       # of cometmq.client.sync
     with BlockingOutbox(producer, lambda: sqlite3.connect("outbox.db")) as outbox:
@@ -11,18 +11,18 @@ from types import TracebackType
 from typing import Self
 
 from cometmq.base.errors import UsageError
-from cometmq.client.core.send_result import SendResult
+from cometmq.client.core.send.send_result import SendResult
 from cometmq.client.helpers.database import Connect
 from cometmq.client.helpers.outbox import Outbox, OutboxSettings
 from cometmq.client.helpers.outbox_table import OutboxTable, Waiting
 from cometmq.client.sync import Producer
 from cometmq.client.sync import loop as loops
 from cometmq.client.sync.loop import LoopThread
-from cometmq.model.message import Message
+from cometmq.model.messages.message import Message
 
 
 class BlockingOutbox:
-    """Any number of threads may use one."""
+    """Thread-safe."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class BlockingOutbox:
 
     @property
     def table(self) -> OutboxTable:
-        """For messages that are part of a transaction of one's own: ``table.add(connection, message)``."""
+        """For messages that are part of your own transaction: ``table.add(connection, message)``."""
         return self._outbox.table
 
     def __enter__(self) -> Self:
@@ -53,7 +53,7 @@ class BlockingOutbox:
         self.close()
 
     def start(self) -> None:
-        """Create the table if it is not there, and begin to send what waits."""
+        """Create the table if it does not exist, and start sending what is waiting."""
         if self._loop is not None:
             raise UsageError("the outbox is started already")
         loops.check_may_wait()
@@ -66,7 +66,7 @@ class BlockingOutbox:
         self._loop = loop
 
     def close(self) -> None:
-        """Stop. What waits stays in the table for the next start."""
+        """Stop. Waiting messages stay in the table for the next start."""
         loop, self._loop = self._loop, None
         if loop is not None:
             try:
@@ -79,15 +79,15 @@ class BlockingOutbox:
         return self._running().run(self._outbox.send, message)
 
     def count(self) -> int:
-        """How many messages wait."""
+        """How many messages are waiting."""
         return self._running().run(self._outbox.count)
 
     def refused(self) -> list[tuple[Waiting, str]]:
-        """Messages from the table that can never be sent, each with why."""
+        """Messages in the table that can never be sent, each with the reason."""
         return self._running().run(self._outbox.refused)
 
     def wake(self) -> None:
-        """Look at the table at once: a transaction that added a message was committed."""
+        """Check the table now: a transaction that added a message was committed."""
 
         async def wake() -> None:
             self._outbox.wake()

@@ -1,4 +1,4 @@
-"""Messages that wait in a table of a database to be sent, in order. ``outbox`` sends them."""
+"""Messages waiting in a database table to be sent, in order. ``outbox`` sends them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Final
 
 import msgspec
 
+from cometmq.base.clock import SystemClock
 from cometmq.base.errors import CometError, UsageError
 from cometmq.base.ports import Clock
-from cometmq.base.system import SystemClock
 from cometmq.client.helpers.database import Connection, Table
-from cometmq.model.message import Message
+from cometmq.model.messages.message import Message
 
 REASON_CHARS_MAX: Final = 500
 
@@ -21,23 +21,23 @@ _decoder = msgspec.json.Decoder(Message)
 
 
 class OutboxFull(CometError):
-    """As many messages wait as may; ``__cause__``, if any, is why this one could not be sent at once."""
+    """The maximum number of messages is waiting; ``__cause__``, if set, is why this one could not be sent at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A message that waits. ``place`` orders them."""
+    """A waiting message. ``place`` orders them."""
 
     place: str
     message: Message
 
 
 class OutboxTable:
-    """The SQL of an outbox; every call works on a connection of the caller's, in the caller's transaction.
+    """The SQL of an outbox; every call uses the caller's connection and transaction.
 
     Args:
         placeholder: ``?`` for sqlite3, ``%s`` for drivers of MySQL and PostgreSQL.
-        count_max: so many messages may wait.
+        count_max: maximum number of waiting messages.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class OutboxTable:
         self._last_ms = 0
 
     def create(self, connection: Connection, *, text_type: str = "TEXT") -> None:
-        """Create the table if it is not there. MySQL wants ``LONGTEXT`` for messages above 64 KiB."""
+        """Create the table if it does not exist. MySQL needs ``LONGTEXT`` for messages above 64 KiB."""
         if not text_type.isidentifier():
             raise UsageError(f"expected a type name such as TEXT, got {text_type!r}")
         self._table.execute(
@@ -67,10 +67,10 @@ class OutboxTable:
         )
 
     def add(self, connection: Connection, message: Message) -> str:
-        """Put a message at the end; it is sent after the caller's transaction is committed, and not if it is not.
+        """Add a message at the end; it is sent if and when the caller's transaction is committed.
 
         Raises:
-            OutboxFull: too many wait.
+            OutboxFull: too many are waiting.
         """
         if self.count(connection) >= self._count_max:
             raise OutboxFull(f"{self._count_max} messages wait in the outbox, which is the bound")
@@ -81,13 +81,13 @@ class OutboxTable:
         return place
 
     def oldest(self, connection: Connection, count_max: int) -> list[Waiting]:
-        """Those to be sent next, in order."""
+        """The messages to send next, in order."""
         sql = "SELECT place, message FROM {t} WHERE refused IS NULL ORDER BY place"
         rows = self._table.query(connection, f"{sql} LIMIT {int(count_max)}")
         return [Waiting(place=row[0], message=_decoder.decode(row[1])) for row in rows]
 
     def count(self, connection: Connection) -> int:
-        """How many wait, refused ones aside."""
+        """How many are waiting, without refused ones."""
         [[count]] = self._table.query(connection, "SELECT COUNT(*) FROM {t} WHERE refused IS NULL")
         return int(count)
 
@@ -95,12 +95,12 @@ class OutboxTable:
         self._table.execute(connection, "DELETE FROM {t} WHERE place = ?", (place,))
 
     def refuse(self, connection: Connection, place: str, reason: str) -> None:
-        """Keep a message that can never be sent, but out of the way of the others."""
+        """Set a message aside that can never be sent, out of the way of the others."""
         sql = "UPDATE {t} SET refused = ? WHERE place = ?"
         self._table.execute(connection, sql, (reason[:REASON_CHARS_MAX], place))
 
     def refused(self, connection: Connection) -> list[tuple[Waiting, str]]:
-        """Messages that can never be sent, each with why."""
+        """Messages that can never be sent, each with the reason."""
         sql = "SELECT place, message, refused FROM {t} WHERE refused IS NOT NULL ORDER BY place"
         return [
             (Waiting(place=place, message=_decoder.decode(text)), reason)
@@ -108,12 +108,12 @@ class OutboxTable:
         ]
 
     def _next_place(self, connection: Connection) -> str:
-        """A text that sorts behind all there are, whatever the wall clock does."""
+        """A string that sorts after all existing ones, whatever the wall clock does."""
         [[last]] = self._table.query(connection, "SELECT MAX(place) FROM {t}")
         last_ms = int(last[:16]) if last else 0
         self._last_ms = max(self._clock.wall_ms(), self._last_ms, last_ms)
         if last_ms == self._last_ms:
-            # Behind those of other processes in the same millisecond.
+            # After those of other processes in the same millisecond.
             number = max(next(self._numbers), int(last[17:33]) + 1)
             self._numbers = itertools.count(number + 1)
         else:
@@ -122,6 +122,6 @@ class OutboxTable:
 
 
 def _storable(message: Message) -> Message:
-    """Keys may be any iterable; in the table they are a list."""
+    """Keys may be any iterable; the table stores a list."""
     keys = message.keys
     return msgspec.structs.replace(message, keys=keys.split() if isinstance(keys, str) else [*keys])

@@ -1,7 +1,7 @@
-"""Several topics in strict order: what is urgent first, the rest only when nothing urgent is there.
+"""Several topics in strict order: urgent messages first, the rest only when nothing urgent is available.
 
-RocketMQ has no priorities inside of a queue, so each priority gets a topic (or queues assigned by hand) and a lite
-pull consumer of its own:
+RocketMQ has no priorities within a queue, so each priority gets its own topic (or queues assigned by hand) and its own
+lite pull consumer:
 
     urgent, normal = LitePullConsumer("work-urgent", ...), LitePullConsumer("work", ...)
     urgent.subscribe("Urgent"); normal.subscribe("Normal")
@@ -16,28 +16,28 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Protocol
 
 from cometmq.base.errors import UsageError
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.received_message import ReceivedMessage
 
 
 class Polled(Protocol):
-    """What is used of a lite pull consumer."""
+    """The part of a lite pull consumer that is used."""
 
     async def poll(self, timeout: float | None = None) -> list[ReceivedMessage]: ...
 
 
 class BlockingPolled(Protocol):
-    """The same of the blocking client."""
+    """The same for the blocking client."""
 
     def poll(self, timeout: float | None = None) -> list[ReceivedMessage]: ...
 
 
 class ByPriority:
     """Args:
-        consumers: the most urgent one first. Each has a group of its own and is started and closed by the caller.
-        look_seconds: how long the most urgent one is waited for when nothing is there at all; the others are looked at
-            again after it.
+        consumers: the most urgent one first. Each has its own group and is started and closed by the caller.
+            look_seconds: how long to wait for the most urgent one when nothing is available; then the others are
+            checked again.
 
-    A steady flow of urgent messages holds the others up for ever: that is what strict order means.
+    A steady flow of urgent messages starves the others: that is what strict order means.
     """
 
     def __init__(self, consumers: Sequence[Polled], *, look_seconds: float = 0.05) -> None:
@@ -49,7 +49,7 @@ class ByPriority:
     async def poll(self) -> list[ReceivedMessage]:
         """The next messages of the most urgent consumer that has any; empty after one look at all of them.
 
-        A poll tells only its own consumer that what it gave before is done, so nothing else is committed by it.
+        A poll only tells its own consumer that its previous messages are done, so it commits nothing else.
         """
         for consumer in self._consumers:
             if messages := await consumer.poll(0):
@@ -65,7 +65,7 @@ class ByPriority:
 
 
 class BlockingByPriority:
-    """The same for consumers of ``cometmq.client.sync``: ``for message in BlockingByPriority([urgent, normal])``."""
+    """The same for consumers from ``cometmq.client.sync``: ``for message in BlockingByPriority([urgent, normal])``."""
 
     def __init__(self, consumers: Sequence[BlockingPolled], *, look_seconds: float = 0.05) -> None:
         if not consumers or look_seconds <= 0:

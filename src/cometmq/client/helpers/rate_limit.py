@@ -1,4 +1,4 @@
-"""No more than so many messages a second, one after another rather than in bursts.
+"""Limits the number of messages per second, evenly spaced rather than in bursts.
 
 limit = RateLimit(per_second=50)
 PushConsumer("billing", listener=limit.around(handle), ...)
@@ -12,17 +12,17 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from cometmq.base.clock import SystemClock
 from cometmq.base.errors import UsageError
 from cometmq.base.ports import Clock
-from cometmq.base.system import SystemClock
 from cometmq.client.helpers.listeners import count_of, is_async
 
 
 class TokenBucket:
-    """When something may happen, so that it happens ``per_second`` times a second at most. Not thread-safe.
+    """Tells when something may happen so that it happens at most ``per_second`` times a second. Not thread-safe.
 
-    Tokens drip in at that rate, up to ``burst``; a message takes one. Who finds too few is told how long to wait, and
-    has his already: those who come later wait longer.
+    Tokens are added at that rate, up to ``burst``, and a message takes one. A caller that finds too few gets them in
+    advance and is told how long to wait, so later callers wait longer.
     """
 
     def __init__(self, per_second: float, burst: float, now: float) -> None:
@@ -32,20 +32,20 @@ class TokenBucket:
         self._at = now
 
     def take(self, count: int, now: float) -> float:
-        """Seconds to wait before doing ``count`` of it."""
+        """Take ``count`` tokens. Returns the seconds to wait before using them."""
         dripped = max(now - self._at, 0.0) * self._per_second
         self._tokens = min(self._tokens + dripped, self._burst) - count
         self._at = max(self._at, now)
-        # A little debt is the noise of adding fractions.
+        # A tiny deficit is just a rounding error.
         return max(-self._tokens / self._per_second, 0.0) if self._tokens < -1e-9 else 0.0
 
 
 class RateLimit:
-    """One for each consumer, or one for several that share a limit. Any thread and task may use it.
+    """One per consumer, or one for several that share a limit. Threads and tasks may use it.
 
     Args:
-        per_second: messages; a batch counts as many as it has.
-        burst: how many may come at once after a pause. 1 spaces all of them evenly.
+        per_second: messages per second; a batch counts all its messages.
+        burst: how many may pass at once after a pause. 1 spaces all of them evenly.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class RateLimit:
         self._bucket = TokenBucket(per_second, burst, self._clock.monotonic())
 
     def reserve(self, count: int = 1) -> float:
-        """Take a place in the row; seconds until it is one's turn."""
+        """Reserve the next slot. Returns the seconds until it is the caller's turn."""
         with self._lock:
             return self._bucket.take(count, self._clock.monotonic())
 
@@ -80,10 +80,10 @@ class RateLimit:
             await asyncio.sleep(seconds)
 
     def around(self, listener: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """The listener, called at the limited rate. For listeners of single messages and of batches, def or async def.
+        """Wrap a listener, for single messages or batches, def or async def, so that it is called at the limited rate.
 
-        A consumer's workers wait in here, so its flow control holds pulling back by itself. A message waits at most
-        workers / rate seconds (20 workers at 1 a second: 20 s), and a close of the consumer waits for that.
+        A consumer's workers wait in here, so its flow control slows down pulling automatically. A message waits at
+        most workers / rate seconds (20 workers at 1 per second: 20 s), and closing the consumer waits for that.
         """
         if is_async(listener):
 

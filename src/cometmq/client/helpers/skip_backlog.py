@@ -1,4 +1,4 @@
-"""Leaves old messages behind: message by message while consuming, or all at once by moving a group's positions."""
+"""Skips old messages: one by one while consuming, or all at once by moving a group's positions."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from cometmq.base.clock import SystemClock
 from cometmq.base.errors import UsageError
 from cometmq.base.ports import Clock
-from cometmq.base.system import SystemClock
-from cometmq.client.aio.instance import ClientInstance
-from cometmq.client.aio.pull_consumer import PullConsumer
-from cometmq.client.config import ClientConfig
-from cometmq.client.core.outcome import Outcome
+from cometmq.client.aio.instance.client_instance import ClientInstance
+from cometmq.client.aio.pull.pull_consumer import PullConsumer
+from cometmq.client.client_config import ClientConfig
+from cometmq.client.core.consume.outcome import Outcome
 from cometmq.client.helpers.listeners import is_async
 from cometmq.client.pull_config import PullConsumerConfig
 from cometmq.model.message_queue import MessageQueue
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.received_message import ReceivedMessage
 from cometmq.protocol.bodies.offsets import ResetOffsets
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
@@ -30,21 +30,21 @@ logger = logging.getLogger("cometmq.client")
 
 NOBODY: Final = "no consumer for this group"
 NO_POSITION: Final = "not exist"
-"""In a broker's answer about a queue of which it knows no position of the group."""
+"""Part of a broker's reply for a queue in which the group has no position."""
 POSITION_SECONDS_MAX: Final = 15.0
-"""Consumers save their positions every five seconds; before that there is nothing a broker could move."""
+"""Consumers save their positions every five seconds; before that there is nothing for a broker to move."""
 POSITION_AGAIN_SECONDS: Final = 0.2
 TO_THE_END: Final = -1
 
 
 @dataclass(slots=True)
 class SkipOld:
-    """Around a listener: messages stored longer ago than ``seconds`` count as consumed without it.
+    """Wraps a listener: messages stored longer ago than ``seconds`` count as consumed without calling it.
 
         skip = SkipOld(seconds=300)
         PushConsumer("prices", listener=skip.around(handle), ...)
 
-    ``skipped`` counts them; ``on_skip`` is called with each. Clocks of brokers and this machine should agree.
+    ``skipped`` counts them; ``on_skip`` is called with each. The clocks of the brokers and this machine should agree.
     """
 
     seconds: float
@@ -82,11 +82,11 @@ class SkipOld:
 
 
 class GroupIsOnline(UsageError):
-    """Consumers of the group run: they hold its positions and would write theirs over new ones."""
+    """Consumers of the group are running: they would overwrite the new positions with their own."""
 
 
 class GroupIsOffline(UsageError):
-    """No consumer of the group runs, so that there is nobody to tell."""
+    """No consumer of the group is running, so there is nobody to tell."""
 
 
 async def jump(
@@ -97,14 +97,14 @@ async def jump(
     name_servers: str | Sequence[str] | None = None,
     config: ClientConfig | None = None,
 ) -> dict[MessageQueue, int]:
-    """Set a group's positions in a topic to its end, or to a time. Returns where each queue goes on.
+    """Set a group's positions in a topic to the end, or to a time. Returns where each queue continues.
 
-    All consumers of the group must be stopped: positions in their memory win over those at the broker. For a group
-    that runs there is ``jump_running``.
+    All consumers of the group must be stopped: positions in their memory override those at the broker. For a running
+    group, use ``jump_running``.
 
     Raises:
-        GroupIsOnline: some run.
-        CometError: a broker could not be asked or told; the positions of other queues may be set already.
+        GroupIsOnline: some are running.
+        CometError: a request to a broker failed; the positions of other queues may have been set already.
     """
     client = (config or ClientConfig()).with_name_servers(name_servers)
     await _check_offline(client, group, topic)
@@ -129,15 +129,15 @@ async def jump_running(
     name_servers: str | Sequence[str] | None = None,
     config: ClientConfig | None = None,
 ) -> dict[MessageQueue, int]:
-    """Have a running group go on at the end of a topic, or at a time. Returns where each queue goes on.
+    """Make a running group continue at the end of a topic, or at a time. Returns where each queue continues.
 
-    Its consumers learn it from the brokers: they end what they are at, forget what they have pulled, and go on there.
-    That has begun when this returns; Java's consumers before RocketMQ 5 take ten seconds and more.
+    Its consumers learn of it from the brokers: they finish what they are doing, discard what they have pulled, and
+    continue there. This has started when the call returns; Java consumers before RocketMQ 5 take ten seconds or more.
 
     Raises:
-        GroupIsOffline: none runs. ``jump`` is for that.
-        CometError: a broker could not be asked, or knows no position of the group in some queue even after a while;
-            consumers may have been told about the queues of other brokers already.
+        GroupIsOffline: none is running; use ``jump``.
+        CometError: a request to a broker failed, or it still knows no position of the group in some queue after a
+            while; consumers may already have been told about the queues of other brokers.
     """
     client = (config or ClientConfig()).with_name_servers(name_servers)
     instance = ClientInstance.acquire(client)
@@ -150,7 +150,7 @@ async def jump_running(
             is_force=True,
         )
         route = await instance.route(header.topic)
-        # Brokers that tell of a reset by the next pull do not look whether somebody is there.
+        # Brokers that announce a reset in the next pull do not check whether anybody is connected.
         if not await _members(instance, header.topic, header.group):
             raise _offline(group)
         positions: dict[MessageQueue, int] = {}
@@ -202,7 +202,7 @@ async def _members(instance: ClientInstance, wire_topic: str, wire_group: str) -
     try:
         return await instance.consumer_ids(wire_topic, wire_group)
     except SystemFault as error:
-        # The way in which brokers of all makes say that nobody is there.
+        # This is how all brokers say that nobody is connected.
         if NOBODY not in str(error):
             raise
         return []

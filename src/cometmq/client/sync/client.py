@@ -1,4 +1,4 @@
-"""What all blocking clients have in common: an asyncio twin, and the loop it lives on between start and close."""
+"""The common part of all blocking clients: an asyncio client, and the loop that runs it between start and close."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from concurrent.futures import Future
 from typing import Any, ParamSpec, TypeVar
 
 from cometmq.base.errors import UsageError
-from cometmq.client.aio.queries import Queries as AsyncQueries
+from cometmq.client.aio.instance.queries import Queries as AsyncQueries
 from cometmq.client.core.message_lookup import TIME_MS_MAX
 from cometmq.client.errors import ClientClosed
 from cometmq.client.sync import loop as loops
 from cometmq.client.sync.loop import LoopThread
 from cometmq.model.message_queue import MessageQueue
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.received_message import ReceivedMessage
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
 
 
 class BlockingClient:
-    """Any number of threads may use one. Threads that run an event loop may not: they would stop it."""
+    """Thread-safe. Must not be used in a thread that runs an event loop, because it would block it."""
 
     def __init__(self) -> None:
         self._loop: LoopThread | None = None
-        # The first guards `_loop` for moments; the second is held for as long as a start or close takes.
+        # The first guards `_loop` briefly; the second is held for as long as a start or close takes.
         self._loop_lock = threading.Lock()
         self._life_lock = threading.Lock()
 
@@ -41,7 +41,7 @@ class BlockingClient:
             raise loops.forked()
         with self._life_lock:
             if self._loop is not None:
-                # The twin knows whether a second start is a mistake.
+                # The asyncio client knows whether a second start is a mistake.
                 self._loop.run(start)
                 return
             loop = loops.acquire()
@@ -84,14 +84,14 @@ class BlockingClient:
         *args: Params.args,
         **kwargs: Params.kwargs,
     ) -> Result:
-        """Call a coroutine function of the running twin and wait for its end."""
+        """Call a coroutine function of the running asyncio client and wait for it."""
         loop = self._loop
         if loop is None:
             raise self._closed()
         return loop.run(function, *args, **kwargs)
 
     def _soon(self, start: Callable[[], asyncio.Future[Result]]) -> Future[Result]:
-        """Start something on the loop of the running twin without waiting."""
+        """Start something on the loop of the running asyncio client without waiting."""
         loop = self._loop
         if loop is None:
             raise self._closed()
@@ -106,7 +106,7 @@ class BlockingClient:
         *args: Params.args,
         **kwargs: Params.kwargs,
     ) -> Result:
-        """Call a plain function of the running twin, which belongs to the loop's thread."""
+        """Call a plain function of the running asyncio client, on the loop's thread."""
         loop = self._loop
         if loop is None:
             raise self._closed()
@@ -119,7 +119,7 @@ class BlockingClient:
         *args: Params.args,
         **kwargs: Params.kwargs,
     ) -> Result:
-        """Call a plain function of the twin, whether or not it runs."""
+        """Call a plain function of the asyncio client, whether or not it is running."""
         with self._loop_lock:
             loop = self._loop
             if loop is None:
@@ -147,7 +147,7 @@ class BlockingClient:
 
 
 class Queries(BlockingClient):
-    """What every client can ask brokers about stored messages: by id, by key, by place, by time."""
+    """Queries that every client can send to brokers about stored messages: by id, by key, by position, by time."""
 
     def __init__(self, twin: AsyncQueries) -> None:
         super().__init__()
@@ -158,11 +158,11 @@ class Queries(BlockingClient):
 
         Args:
             message_id: an offset id, or a unique id (``message_id`` of a received message).
-            topic: its topic; a unique id cannot be looked up without.
+            topic: its topic; required to look up a unique id.
 
         Raises:
-            UsageError: the text is no message id, or it is a unique id and no topic is given.
-            MessageNotFound: no broker has it (any more).
+            UsageError: the text is not a message id, or it is a unique id and no topic is given.
+            MessageNotFound: no broker has it, or no longer.
         """
         return self._run(self._queries.view, message_id, topic=topic)
 
@@ -175,12 +175,12 @@ class Queries(BlockingClient):
         end_ms: int = TIME_MS_MAX,
         count_max: int = 32,
     ) -> list[ReceivedMessage]:
-        """Messages that carry a key and were stored between two times, newest first.
+        """Messages with a key that were stored between two times, newest first.
 
-        All brokers of the topic are asked, each for at most ``count_max`` (64 at most).
+        All brokers of the topic are asked, each for up to ``count_max`` (at most 64).
 
         Raises:
-            CometError: a broker could not be asked; what the others found is not returned as if it were all.
+            CometError: a broker could not be asked; a partial result is never returned as if it were complete.
         """
         return self._run(
             self._queries.query,
@@ -192,15 +192,15 @@ class Queries(BlockingClient):
         )
 
     def min_offset(self, queue: MessageQueue) -> int:
-        """The first offset of a queue that is still there."""
+        """The first offset of a queue that still exists."""
         return self._run(self._queries.min_offset, queue)
 
     def max_offset(self, queue: MessageQueue) -> int:
-        """The offset that the next message of a queue will get."""
+        """The offset of the next message of a queue."""
         return self._run(self._queries.max_offset, queue)
 
     def offset_by_time(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """The first offset stored at or after a time; a RocketMQ 4.9 broker gives the one stored nearest to it."""
+        """The first offset stored at or after a time; a RocketMQ 4.9 broker returns the one stored closest to it."""
         return self._run(self._queries.offset_by_time, queue, timestamp_ms)
 
     def earliest_time(self, queue: MessageQueue) -> int | None:
@@ -209,7 +209,7 @@ class Queries(BlockingClient):
 
 
 def check_is_plain(name: str, function: Callable[..., Any] | None) -> None:
-    """Raises UsageError for a coroutine function, which a blocking client has no loop of the user's for."""
+    """Raises UsageError for a coroutine function: a blocking client has no user's event loop to run it on."""
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004
     ):

@@ -1,11 +1,11 @@
-"""The event loop that all blocking clients of a process share, in a thread of its own.
+"""The event loop that all blocking clients of a process share, in a dedicated thread.
 
     caller's thread            loop thread
     run(coroutine) ──inbox──>  a task
-    waits for a lock <──────── its end releases it
+    waits for a lock <──────── released at its end
 
-The thread starts with the first client and ends with the last one; the loop itself stays, so that a client that was
-closed can be started again. Nothing here is created per call but the call itself and one lock.
+The thread starts with the first client and ends with the last one; the loop itself stays, so that a closed client can
+be started again. Each call creates only the call object and one lock.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import asyncio
 import atexit
 import contextvars
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -22,17 +23,21 @@ from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar
 
 from cometmq.base.errors import UsageError
 from cometmq.client.errors import ClientClosed
+from cometmq.remoting.new_loop import new_event_loop
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
 
 POOL_THREADS_MAX: Final = 32
-"""For functions of the user's that the event loop must not wait for, push listeners aside."""
+"""For user functions that the event loop must not wait for, except push listeners."""
 
 SETTLE_TURNS: Final = 3
-"""Turns of the loop that closed connections need to be gone."""
+"""Iterations of the loop until closed connections are gone."""
 
 EXIT_SECONDS_MAX: Final = 5.0
+
+WAIT_SECONDS: Final = 0.1 if sys.platform == "win32" else -1
+"""So long a caller waits in one go; -1: until the end of its call. On Windows no Ctrl-C ends the wait for a lock."""
 
 
 class _Posted(Protocol):
@@ -41,18 +46,18 @@ class _Posted(Protocol):
         ...
 
     def fail(self, error: Exception) -> None:
-        """On any thread, when the loop has ended. Without effect when it is over already."""
+        """Called on any thread, when the loop has ended. Does nothing if the call is already done."""
         ...
 
 
 class _Call(Generic[Result]):
-    """A coroutine whose end somebody waits for."""
+    """A coroutine that a thread waits for."""
 
     __slots__ = ("context", "coroutine", "ended", "error", "is_over", "result", "task")
 
     def __init__(self, coroutine: Coroutine[Any, Any, Result]) -> None:
         self.coroutine = coroutine
-        # What hooks find in context variables is the caller's.
+        # Hooks see the caller's context variables.
         self.context = contextvars.copy_context()
         self.ended = threading.Lock()
         self.ended.acquire()
@@ -81,7 +86,7 @@ class _Call(Generic[Result]):
             self.ended.release()
 
     def cancel(self) -> None:
-        """On the loop's thread: nobody waits any more."""
+        """Called on the loop's thread: nobody is waiting any more."""
         if self.task is not None:
             self.task.cancel()
         elif not self.is_over:
@@ -89,7 +94,7 @@ class _Call(Generic[Result]):
 
 
 class _Soon(Generic[Result]):
-    """A function that starts something on the loop; its future is copied to one that any thread can wait for."""
+    """A function that starts something on the loop; its result is copied to a future that any thread can wait for."""
 
     __slots__ = ("context", "future", "start", "started")
 
@@ -131,15 +136,15 @@ class _Soon(Generic[Result]):
             else:
                 future.set_result(started.result())
         elif not started.cancelled():
-            # Cancelled at the last moment: nobody will ask for the error.
+            # Cancelled at the last moment: nobody will retrieve the error.
             started.exception()
 
 
 class LoopThread:
-    """``acquire`` and ``release`` it; ``run`` and ``soon`` in between."""
+    """Use ``run`` and ``soon`` between ``acquire`` and ``release``."""
 
     def __init__(self) -> None:
-        self._loop = _new_loop()
+        self._loop = new_event_loop()
         self._pool: ThreadPoolExecutor | None = None
         self._thread: threading.Thread | None = None
         self._users = 0
@@ -148,7 +153,7 @@ class LoopThread:
         self._is_open = False
         self._settling: asyncio.Task[None] | None = None
         self.is_abandoned = False
-        """This process is a fork of the one whose thread runs the loop."""
+        """Whether this process is a fork of the one whose thread runs the loop."""
 
     def run(
         self,
@@ -157,20 +162,21 @@ class LoopThread:
         *args: Params.args,
         **kwargs: Params.kwargs,
     ) -> Result:
-        """Call a coroutine function on the loop and wait for its end.
+        """Call a coroutine function on the loop and wait for it.
 
         An interrupt (Ctrl-C) ends the wait and cancels the call.
 
         Raises:
             UsageError: this thread runs an event loop.
-            ClientClosed: the loop ended meanwhile, or belongs to the process this one was forked from.
+            ClientClosed: the loop ended meanwhile, or belongs to the process from which this one was forked.
         """
         self.check_may_wait()
         call = _Call(function(*args, **kwargs))
         self._post(call)
         try:
             try:
-                call.ended.acquire()
+                while not call.ended.acquire(True, WAIT_SECONDS):
+                    pass
             except BaseException:
                 self._call_soon(call.cancel)
                 raise
@@ -178,11 +184,11 @@ class LoopThread:
                 raise call.error
             return call.result
         finally:
-            # The error knows this frame; without this the frame would know the error.
+            # The error references this frame; without this, the frame would reference the error.
             del call
 
     def soon(self, start: Callable[[], asyncio.Future[Result]]) -> Future[Result]:
-        """Call a function on the loop, without waiting; the future gets what the one it returns gets.
+        """Call a function on the loop without waiting; the returned future gets the result of the function's future.
 
         Cancelling the future cancels what was started.
         """
@@ -202,19 +208,19 @@ class LoopThread:
         return asyncio._get_running_loop() is self._loop
 
     def check_may_wait(self) -> None:
-        """Raises UsageError when waiting for the loop here would block an event loop, perhaps for ever."""
+        """Raises UsageError if waiting for the loop here would block an event loop, perhaps forever."""
         if asyncio._get_running_loop() is not None:
             raise _must_not_wait(self.is_current())
 
     def enter(self) -> None:
-        """One user more. Called under the process's lock."""
+        """Add a user. Called under the process's lock."""
         self._users += 1
         if self._thread is not None:
             return
-        # Clients compress, read files and call plain functions beside the loop.
+        # Clients compress, read files and call plain functions in threads.
         self._pool = ThreadPoolExecutor(POOL_THREADS_MAX, "cometmq-client-sync")
         self._loop.set_default_executor(self._pool)
-        # Whoever posted at the very end of the last thread may have left the mark behind.
+        # A caller that posted at the very end of the last thread may have left the flag set.
         self._is_told = False
         self._is_open = True
         self._thread = threading.Thread(
@@ -223,13 +229,13 @@ class LoopThread:
         self._thread.start()
 
     def leave(self) -> None:
-        """One user less; the last one ends the thread. Called under the process's lock."""
+        """Remove a user; the last one ends the thread. Called under the process's lock."""
         self._users -= 1
         if self._users == 0:
             self.stop()
 
     def stop(self, seconds_max: float | None = None) -> None:
-        """End the thread; whoever waits for a call gets ClientClosed or a cancellation."""
+        """End the thread; callers that wait get ClientClosed or a cancellation."""
         thread, self._thread = self._thread, None
         if thread is None:
             return
@@ -239,18 +245,18 @@ class LoopThread:
         while self._inbox:
             self._inbox.popleft().fail(ClientClosed("the last client was closed meanwhile"))
         if self._pool is not None:
-            # Not waited for: a thread in it may be the very one that closes the last client.
+            # Without waiting: one of its threads may be the one that closes the last client.
             self._pool.shutdown(wait=False)
 
     def close(self) -> None:
-        """For ever, at the end of the process."""
+        """Close for good, at the end of the process."""
         self.stop(EXIT_SECONDS_MAX)
         if not self._loop.is_running():
             self._loop.close()
 
     def _post(self, posted: _Posted) -> None:
         self._inbox.append(posted)
-        # The thread that ends the loop clears the mark before it empties the inbox: one of both sees this call.
+        # The thread that ends the loop clears the flag before it empties the inbox, so one of the two sees this call.
         if not self._is_open or self.is_abandoned:
             posted.fail(self._closed())
         elif not self._is_told:
@@ -258,7 +264,7 @@ class LoopThread:
             self._call_soon(self._take)
 
     def _take(self) -> None:
-        # Cleared before the inbox is read, so nothing stays behind unseen.
+        # Cleared before the inbox is read, so nothing is overlooked.
         self._is_told = False
         inbox = self._inbox
         while inbox:
@@ -268,14 +274,14 @@ class LoopThread:
         try:
             self._loop.call_soon_threadsafe(function)
         except RuntimeError:
-            # The loop is closed, as it is at the end of the process: nothing is under way any more.
+            # The loop is closed, as at the end of the process: nothing is in progress any more.
             self._is_open = False
 
     def _begin_settling(self) -> None:
         self._settling = self._loop.create_task(self._settle())
 
     async def _settle(self) -> None:
-        """What is left of clients that failed or were cut off is cancelled, then the loop stops."""
+        """Cancel what is left of clients that failed or were interrupted, then stop the loop."""
         for _ in range(SETTLE_TURNS):
             await asyncio.sleep(0)
         left = asyncio.all_tasks() - {asyncio.current_task()}
@@ -292,7 +298,7 @@ class LoopThread:
 
 
 def acquire() -> LoopThread:
-    """The process's loop, running; give it back with ``release``."""
+    """The process's running loop; return it with ``release``."""
     global _shared
     with _lock:
         if _shared is None:
@@ -309,7 +315,7 @@ def release(loop: LoopThread) -> None:
 
 
 def check_may_wait() -> None:
-    """As that of a LoopThread, for a client that has none yet."""
+    """Like ``LoopThread.check_may_wait``, for a client that has no loop yet."""
     if asyncio._get_running_loop() is not None:
         raise _must_not_wait(False)
 
@@ -333,22 +339,13 @@ def _must_not_wait(is_own_loop: bool) -> UsageError:
     )
 
 
-def _new_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-    return loop
-
-
 _lock = threading.Lock()
 _shared: LoopThread | None = None
 _abandoned: Final[list[LoopThread]] = []
 
 
 def _forget_after_fork() -> None:
-    """The child has the loop but not its thread. It is kept unused: closing it would touch the parent's connections."""
+    """The child has the loop but not its thread. It stays unused: closing it would affect the parent's connections."""
     global _lock, _shared
     _lock = threading.Lock()
     if _shared is not None:
@@ -365,5 +362,6 @@ def _close_at_exit() -> None:
         loop.close()
 
 
-os.register_at_fork(after_in_child=_forget_after_fork)
+if hasattr(os, "register_at_fork"):  # Windows forks no processes.
+    os.register_at_fork(after_in_child=_forget_after_fork)
 atexit.register(_close_at_exit)

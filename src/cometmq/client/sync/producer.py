@@ -1,4 +1,4 @@
-"""Sends messages and waits for brokers to have stored them; ``aio.producer`` does it."""
+"""Sends messages and waits until brokers have stored them. Wraps ``aio.send.producer``."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from typing import Self
 from cometmq.base.errors import TooManyInFlight
 from cometmq.base.ports import Clock
 from cometmq.client import aio
-from cometmq.client.aio.send_hooks import SendHook
-from cometmq.client.core.queue_selector import Selector
-from cometmq.client.core.send_result import SendResult
+from cometmq.client.aio.trace.send_hooks import SendHook
+from cometmq.client.core.send.queue_selector import Selector
+from cometmq.client.core.send.send_result import SendResult
 from cometmq.client.producer_config import ProducerConfig
 from cometmq.client.sync.client import Queries
-from cometmq.model.message import Message
 from cometmq.model.message_queue import MessageQueue
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.message import Message
+from cometmq.model.messages.received_message import ReceivedMessage
 
 
 class Producer(Queries):
     """``with Producer("orders", name_servers="127.0.0.1:9876") as producer: producer.send(message)``.
 
     Args:
-        group: who sends. Producers of one group do the same job; brokers ask any of them about transactions.
-        name_servers: overrides those of ``config``.
+        group: name of the producer group. Its producers do the same job; brokers ask any of them about transactions.
+        name_servers: overrides those in ``config``.
     """
 
     def __init__(
@@ -68,26 +68,26 @@ class Producer(Queries):
         self.close()
 
     def start(self) -> None:
-        """Join the instance of this client id. Nothing happens when it runs already.
+        """Connect. Does nothing if it is already running.
 
         Raises:
-            GroupInUse: a producer of the group runs with the same client id.
+            GroupInUse: a producer of the group is running with the same client id.
         """
         self._start(self._aio.start)
 
     def close(self) -> None:
-        """Let sends in the background end, which takes at most their time limit, and leave the instance."""
+        """Wait for sends in the background, at most until their timeout, and disconnect."""
         self._close(self._aio.close)
 
     def add_send_hook(self, hook: SendHook) -> None:
-        """Show every attempt to send from now on to ``hook``, on the thread of the event loop: it must not wait."""
+        """Call ``hook`` for every send attempt from now on, on the event loop's thread: it must not block."""
         self._tell(self._aio.add_send_hook, hook)
 
     def fetch_publish_queues(self, topic: str) -> list[MessageQueue]:
-        """The queues the topic can be sent to.
+        """The queues of a topic that can be sent to.
 
         Raises:
-            NoRoute: none.
+            NoRoute: there are none.
         """
         return self._run(self._aio.fetch_publish_queues, topic)
 
@@ -104,16 +104,16 @@ class Producer(Queries):
 
         Args:
             queue: this queue and no other.
-            selector: chooses the queue from all that the topic has; see ``client.core.queue_selector``. It is called
-                on the thread of the event loop and must not wait.
-            sharding_key: chooses the queue by its hash; instead of the message's own.
-            timeout: seconds for the whole call, all attempts together.
+            selector: chooses one of the topic's queues; see ``client.core.send.queue_selector``. It is called on the
+                event loop's thread and must not block.
+            sharding_key: chooses the queue by its hash; overrides the message's own.
+            timeout: seconds for the whole call, including all attempts.
 
-        With a queue, selector or sharding key the send is tried once: another queue would break the order.
+        With a queue, selector or sharding key, the send is tried only once: another queue would break the order.
 
         Raises:
             UsageError: the message can never be sent as it is.
-            CometError: not confirmed; ``retryable`` says whether the same send may be tried again.
+            CometError: not confirmed; ``retryable`` says whether the same send may be retried.
         """
         return self._run(
             self._aio.send,
@@ -133,14 +133,14 @@ class Producer(Queries):
         sharding_key: str | None = None,
         timeout: float | None = None,
     ) -> Future[SendResult]:
-        """Start a send and return at once; the future has what ``send`` would return or raise.
+        """Start a send and return at once; the future gets what ``send`` would return or raise.
 
-        Only network errors are tried again, as in RocketMQ's asynchronous send. The message must not be changed
-        until the future is done. Callbacks of the future are called on the thread of the event loop and must not
-        wait. This one may be called where an event loop runs; see ``asyncio.wrap_future``.
+        Only network errors are retried, as in RocketMQ's asynchronous send. The message must not be changed until the
+        future is done. Callbacks of the future are called on the event loop's thread and must not block. This method
+        may be called while an event loop runs; see ``asyncio.wrap_future``.
 
         Raises:
-            TooManyInFlight: the bound on such sends, or on their bytes, is reached; wait for some futures first.
+            TooManyInFlight: the limit on such sends, or on their bytes, is reached; wait for some futures first.
         """
 
         def start() -> asyncio.Future[SendResult]:
@@ -149,7 +149,7 @@ class Producer(Queries):
             )
 
         body_bytes = len(message.body)
-        # Counted here, too: what the loop's thread has not begun yet must be bounded as well.
+        # Also counted here: what the loop's thread has not started yet must be bounded as well.
         self._count_in(body_bytes)
         try:
             future = self._soon(start)
@@ -167,7 +167,7 @@ class Producer(Queries):
         selector: Selector | None = None,
         sharding_key: str | None = None,
     ) -> None:
-        """Send without waiting for an answer: fast, and nobody learns of a failure behind the network's door."""
+        """Send without waiting for a reply: fast, but failures at the broker go unnoticed."""
         self._run(
             self._aio.send_oneway,
             message,
@@ -183,22 +183,22 @@ class Producer(Queries):
         queue: MessageQueue | None = None,
         timeout: float | None = None,
     ) -> SendResult:
-        """Several messages of one topic in one request: stored together, in order, in one queue."""
+        """Send several messages of one topic in one request: stored together, in order, in one queue."""
         return self._run(self._aio.send_batch, messages, queue=queue, timeout=timeout)
 
     def send_all(
         self, messages: Iterable[Message], *, timeout: float | None = None
     ) -> list[SendResult]:
-        """Any number of messages, in order, cut into batches that brokers take; one result per batch.
+        """Send any number of messages, in order, split into batches that brokers accept; one result per batch.
 
         Args:
             timeout: seconds for each batch.
 
         Raises:
             UsageError: one of the messages can never be sent; nothing was sent.
-            PartlySent: a batch failed; the error has what was stored before, and the rest.
+            PartlySent: a batch failed; the error has the results of those before, and the unsent messages.
         """
-        # Read here: where the messages come from may take its time, and the event loop has none.
+        # Consumed here: the iterable may be slow, and the event loop must not wait for it.
         return self._run(self._aio.send_all, list(messages), timeout=timeout)
 
     def request(
@@ -209,33 +209,33 @@ class Producer(Queries):
         selector: Selector | None = None,
         timeout: float | None = None,
     ) -> ReceivedMessage:
-        """Send a question and return its answer, which a consumer makes with ``reply_to``.
+        """Send a request and return its reply, which a consumer creates with ``reply_to``.
 
         Args:
-            timeout: seconds for the whole call, the answer included.
+            timeout: seconds for the whole call, including the reply.
 
         Raises:
-            RequestTimedOut: the question was stored, but no answer came in time.
-            TooManyInFlight: the bound on such requests is reached.
-            CometError: the question was not sent; see ``send``.
+            RequestTimedOut: the request was stored, but no reply arrived in time.
+            TooManyInFlight: the limit on such requests is reached.
+            CometError: the request was not sent; see ``send``.
         """
         return self._run(
             self._aio.request, message, queue=queue, selector=selector, timeout=timeout
         )
 
     def recall(self, topic: str, recall_handle: str | None, *, timeout: float | None = None) -> str:
-        """Take back a message that has a time of delivery and is not yet due.
+        """Cancel a message with a delivery time that is not yet due.
 
         Args:
-            recall_handle: ``SendResult.recall_handle`` of its send, at any producer.
+            recall_handle: ``SendResult.recall_handle`` of its send, by any producer.
             timeout: seconds for the whole call.
 
         Returns:
-            The id of the message. It will not be delivered, unless its delivery had begun.
+            The id of the message. It will not be delivered, unless its delivery had already started.
 
         Raises:
-            UsageError: the handle is none, or of another topic.
-            IllegalOperation: the time has passed, says the broker; the message is delivered.
+            UsageError: the handle is missing, invalid, or from another topic.
+            IllegalOperation: the broker says that the time has passed; the message is delivered.
             NoPermission: the broker allows no recalls (RocketMQ 5 unless ``recallMessageEnable=true``).
             CometError: not confirmed; a recall may be repeated.
         """

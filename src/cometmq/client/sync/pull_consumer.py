@@ -1,4 +1,4 @@
-"""The classic pull consumer: reads queues at offsets of the caller's choice; ``aio.pull_consumer`` does it."""
+"""The classic pull consumer: reads queues at offsets chosen by the caller. Wraps ``aio.pull.pull_consumer``."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Self
 
 from cometmq.base.ports import Clock
 from cometmq.client import aio
-from cometmq.client.aio.pull_call import PullResult
-from cometmq.client.aio.pull_consumer import QueueListener as AsyncQueueListener
-from cometmq.client.core.expression import Expression
+from cometmq.client.aio.pull.pull_call import PullResult
+from cometmq.client.aio.pull.pull_consumer import QueueListener as AsyncQueueListener
+from cometmq.client.core.consume.expression import Expression
 from cometmq.client.pull_config import PullConsumerConfig
 from cometmq.client.sync.client import Queries, check_is_plain
 from cometmq.model.message_queue import MessageQueue
 
 QueueListener = Callable[[str, list[MessageQueue], list[MessageQueue]], None]
-"""Called with a topic, all of its queues and this consumer's when either list changed, in a thread of its own."""
+"""Called with a topic, all of its queues and this consumer's when either list has changed, in a thread."""
 
 
 class PullConsumer(Queries):
@@ -31,7 +31,7 @@ class PullConsumer(Queries):
         config: PullConsumerConfig | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Raises UsageError for what is no group name or no address."""
+        """Raises UsageError for an invalid group name or address."""
         self._aio = aio.PullConsumer(group, name_servers=name_servers, config=config, clock=clock)
         super().__init__(self._aio)
         self._group = group
@@ -53,10 +53,10 @@ class PullConsumer(Queries):
         self.close()
 
     def start(self) -> None:
-        """Connect, and tell brokers of this consumer. Nothing happens when it runs already.
+        """Connect, and announce this consumer to the brokers. Does nothing if it is already running.
 
         Raises:
-            GroupInUse: a consumer of the group runs with the same client id.
+            GroupInUse: a consumer of the group is running with the same client id.
             CorruptFile: the positions of a broadcasting consumer cannot be read.
         """
         self._start(self._aio.start)
@@ -70,14 +70,15 @@ class PullConsumer(Queries):
         return self._run(self._aio.queues, topic)
 
     def queues_in_balance(self, topic: str) -> list[MessageQueue]:
-        """This consumer's share of a topic's queues, as the group shares them out at this moment.
+        """This consumer's current share of a topic's queues.
 
-        It takes part in the sharing from the first call of this, or of ``on_queues_changed``, with the topic.
+        It takes part in the distribution of a topic from the first call of this, or of ``on_queues_changed``, for it.
         """
         return self._run(self._aio.queues_in_balance, topic)
 
     def on_queues_changed(self, topic: str, listener: QueueListener) -> None:
-        """Take part in sharing out a topic's queues; ``listener`` hears of every change, the first share included.
+        """Take part in the distribution of a topic's queues; ``listener`` is called for every change, including the
+        first.
 
         It is called in a thread and may use this consumer.
         """
@@ -96,12 +97,12 @@ class PullConsumer(Queries):
 
         Args:
             expression: ``*``, tags joined by ``||``, ``Sql("a > 5")`` or ``FilterFunction("vip")``.
-            wait_seconds: when nothing is there, let the broker hold the call so long for a first message.
+            wait_seconds: if there is nothing, let the broker hold the call for this long until a message arrives.
 
         Raises:
-            UsageError: an argument that no broker would take.
+            UsageError: an argument that no broker would accept.
             BrokerReplyError: the broker refused.
-            RemotingError: the call failed on its way.
+            RemotingError: the network call failed.
         """
         return self._run(
             self._aio.pull,
@@ -113,16 +114,16 @@ class PullConsumer(Queries):
         )
 
     def commit(self, queue: MessageQueue, offset: int) -> None:
-        """Everything below ``offset`` is done for this group; a broadcasting consumer: for this client."""
+        """Everything below ``offset`` is done for this group or, with broadcasting, for this client."""
         self._run(self._aio.commit, queue, offset)
 
     def committed(self, queue: MessageQueue) -> int | None:
-        """The position that was committed, or None when there is none."""
+        """The committed position, or None if there is none."""
         return self._run(self._aio.committed, queue)
 
 
 def in_thread(listener: QueueListener) -> AsyncQueueListener:
-    """The listener as the asyncio twin calls it: beside the loop, so that it may wait for the loop."""
+    """The listener for the asyncio consumer: runs in a thread, so that it may wait for the loop."""
     check_is_plain("listener", listener)
 
     async def call(topic: str, queues: list[MessageQueue], mine: list[MessageQueue]) -> None:

@@ -1,4 +1,4 @@
-"""Calls a function of the user's for each queue that a pull consumer holds, in threads; see ``aio.pull_schedule``.
+"""Calls a user's function for each queue that a pull consumer owns, in threads; see ``aio.pull.pull_schedule``.
 
 schedule = PullSchedule(consumer)
 schedule.add("Orders", read)            # def read(queue, turn): ...; turn.next_seconds = 1.0
@@ -16,21 +16,21 @@ from typing import Final, Self
 
 from cometmq.base.errors import UsageError
 from cometmq.client import aio
-from cometmq.client.aio.pull_schedule import NEXT_SECONDS
+from cometmq.client.aio.pull.pull_schedule import NEXT_SECONDS
 from cometmq.client.sync.client import check_is_plain
 from cometmq.client.sync.pull_consumer import PullConsumer
 from cometmq.model.message_queue import MessageQueue
 
 THREADS_MAX: Final = 20
-"""As many calls at once; RocketMQ has as many threads."""
+"""Maximum number of calls at once; RocketMQ has the same number of threads."""
 
 CALLS_END_SECONDS: Final = 30.0
 
 
 class Turn:
-    """One call's say in when the next one comes. Also the way to the consumer.
+    """Lets a call decide when the next one happens, and gives access to the consumer.
 
-    ``next_seconds`` counts from the end of this call; 0.2 unless set. 0 means at once.
+    ``next_seconds`` counts from the end of this call; the default is 0.2, and 0 means at once.
     """
 
     __slots__ = ("consumer", "next_seconds")
@@ -41,11 +41,11 @@ class Turn:
 
 
 Callback = Callable[[MessageQueue, Turn], None]
-"""A plain def. What it raises is logged, and it is called again after 0.2 s or what it set."""
+"""A plain def. Exceptions are logged, and it is called again after 0.2 s or the time it set."""
 
 
 class PullSchedule:
-    """Belongs to a running consumer, and must be closed before it. Each queue has one call at a time."""
+    """Belongs to a running consumer, and must be closed before it. There is one call at a time for each queue."""
 
     def __init__(self, consumer: PullConsumer) -> None:
         self._consumer = consumer
@@ -68,14 +68,14 @@ class PullSchedule:
 
     @property
     def queues(self) -> list[MessageQueue]:
-        """The queues that are called for at present, sorted."""
+        """The queues that are currently scheduled, sorted."""
         return self._consumer._tell(lambda: self._aio.queues)
 
     def add(self, topic: str, callback: Callback) -> None:
         """Call ``callback(queue, turn)`` for this consumer's share of a topic's queues.
 
         Raises:
-            UsageError: the topic has a callback, or the consumer a listener for it.
+            UsageError: the topic already has a callback, or the consumer has a listener for it.
         """
         check_is_plain("callback", callback)
 
@@ -95,16 +95,16 @@ class PullSchedule:
         self._consumer._tell(self._aio.add, topic, call)
 
     def start(self) -> None:
-        """Start calling; the first calls for a topic come once its queues are shared out."""
+        """Start calling; the first calls for a topic happen once its queues are distributed."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(THREADS_MAX, "cometmq-client-schedule")
         self._consumer._ask(self._aio.start)
 
     def close(self) -> None:
-        """No more calls; those under way have ended on return, unless one takes longer than 30 s.
+        """Stop calling; calls in progress have ended on return, unless one takes longer than 30 s.
 
         Raises:
-            UsageError: a callback called this, and would wait for itself.
+            UsageError: called by a callback, which would wait for itself.
         """
         if getattr(self._in_callback, "is_set", False):
             raise UsageError(

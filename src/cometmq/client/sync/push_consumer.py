@@ -1,4 +1,4 @@
-"""Delivers messages to a listener, in threads; ``aio.push_consumer`` does it.
+"""Delivers messages to a listener, in threads. Wraps ``aio.push.push_consumer``.
 
 def handle(message: ReceivedMessage) -> None: ...
 
@@ -14,12 +14,12 @@ from types import TracebackType
 from typing import Self
 
 from cometmq.client import aio
-from cometmq.client.aio.consume_hooks import ConsumeHook
+from cometmq.client.aio.trace.consume_hooks import ConsumeHook
 from cometmq.client.consumer_config import PushConsumerConfig
-from cometmq.client.core.outcome import Outcome
+from cometmq.client.core.consume.outcome import Outcome
 from cometmq.client.sync.client import Queries, check_is_plain
 from cometmq.model.message_queue import MessageQueue
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.received_message import ReceivedMessage
 from cometmq.model.subscription import Expression
 
 Listener = Callable[[ReceivedMessage], Outcome | None]
@@ -31,10 +31,10 @@ class PushConsumer(Queries):
 
     Args:
         listener: called with each message, by one of ``consume_thread_max`` threads. It may return an ``Outcome``;
-            returning nothing means consumed, an exception means: deliver again later. It may use blocking clients.
-        batch_listener: instead, called with up to ``consume_batch_max`` messages.
-        orderly: messages of a queue one after the other; a failed one holds its queue up until it succeeds.
-        name_servers: in place of those in ``config``.
+            returning nothing means consumed, an exception means deliver again later. It may use blocking clients.
+        batch_listener: called instead, with up to ``consume_batch_max`` messages.
+        orderly: deliver messages of a queue one after the other; a failed one blocks its queue until it succeeds.
+        name_servers: overrides those in ``config``.
 
     Raises:
         UsageError: not exactly one listener, one that is an ``async def``, or a group name that cannot be used.
@@ -83,10 +83,10 @@ class PushConsumer(Queries):
         self.close()
 
     def subscribe(self, topic: str, expression: Expression = "*") -> None:
-        """Want messages of a topic: all, those with tags like ``a || b``, those that meet a condition ``Sql(...)``, or
-        those that a ``FilterFunction(...)`` of the broker wants.
+        """Subscribe to a topic: all messages, those with tags like ``a || b``, those that match a condition
+        ``Sql(...)``, or those that a ``FilterFunction(...)`` of the broker accepts.
 
-        Again with another expression replaces the first. While running it takes effect within moments.
+        Another call with a different expression replaces the first. While running, it takes effect within moments.
 
         Raises:
             UsageError: the topic's name or the expression cannot be used.
@@ -94,15 +94,15 @@ class PushConsumer(Queries):
         self._tell(self._aio.subscribe, topic, expression)
 
     def unsubscribe(self, topic: str) -> None:
-        """Want no more messages of a topic. Those in work are finished first."""
+        """Unsubscribe from a topic. Messages in progress are finished first."""
         self._tell(self._aio.unsubscribe, topic)
 
     def suspend(self) -> None:
-        """Pull no more until ``resume``. What was pulled before is still delivered."""
+        """Stop pulling until ``resume``. What was pulled before is still delivered."""
         self._tell(self._aio.suspend)
 
     def resume(self) -> None:
-        """Pull again after ``suspend``."""
+        """Start pulling again after ``suspend``."""
         self._tell(self._aio.resume)
 
     @property
@@ -112,28 +112,28 @@ class PushConsumer(Queries):
 
     @property
     def client_id(self) -> str:
-        """Who it is in its group. Raises ClientClosed when it does not run."""
+        """Its client id in the group. Raises ClientClosed if it is not running."""
         return self._ask(lambda: self._aio.client_id)
 
     @property
     def queues(self) -> list[MessageQueue]:
-        """The queues that this consumer has now, with their topics as on the wire."""
+        """The queues that this consumer owns now, with their wire topics."""
         return self._tell(lambda: self._aio.queues)
 
     def start(self) -> None:
-        """Join the group and begin to consume.
+        """Join the group and start consuming.
 
         Raises:
-            UsageError: it runs already, or its group is in use with the same client id.
-            BrokerReplyError: a broker cannot filter by a condition that is subscribed.
-            CometError: no name server could be asked.
+            UsageError: it is already running, or its group is in use with the same client id.
+            BrokerReplyError: a broker cannot filter by a subscribed condition.
+            CometError: no name server could be reached.
         """
         self._start(self._aio.start)
 
     def close(self) -> None:
-        """Leave the group. Listeners may end what they are at (``await_termination_ms``), and exactly what was consumed
-        is committed, so that the others of the group go on without loss or repetition.
+        """Leave the group. Running listeners may finish (``await_termination_ms``), and exactly what was consumed is
+        committed, so that the rest of the group continues without loss or duplicates.
 
-        A listener that closes its own consumer waits for itself that long; let another thread do it.
+        A listener that closes its own consumer waits for itself that long; do it from another thread.
         """
         self._close(self._aio.close)

@@ -1,6 +1,6 @@
-"""Sends messages that consumers see only if a local transaction succeeds; ``aio.transaction_producer`` does it.
+"""Sends messages that consumers see only if a local transaction succeeds. Wraps ``aio.send.transaction_producer``.
 
-The local transaction is carried out by the thread that sends, so it finds that thread's database connection:
+The local transaction runs in the thread that sends, so it can use that thread's database connection:
 
     caller's thread               event loop
     send_transaction ──────────>  half message ──> broker
@@ -18,19 +18,19 @@ from typing import Any
 
 from cometmq.base.ports import Clock
 from cometmq.client import aio
-from cometmq.client.aio.send_hooks import EndHook
-from cometmq.client.aio.transaction_producer import TransactionResult, TransactionState
+from cometmq.client.aio.send.transaction_producer import TransactionResult, TransactionState
+from cometmq.client.aio.trace.send_hooks import EndHook
 from cometmq.client.producer_config import ProducerConfig
 from cometmq.client.sync.client import check_is_plain
 from cometmq.client.sync.producer import Producer
-from cometmq.model.message import Message
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.message import Message
+from cometmq.model.messages.received_message import ReceivedMessage
 
 Execute = Callable[[Message, Any], TransactionState]
-"""Carries out the local transaction of a message; the second argument is what ``send_transaction`` was given."""
+"""Runs the local transaction of a message; the second argument is the one passed to ``send_transaction``."""
 
 Check = Callable[[ReceivedMessage], TransactionState]
-"""Finds out what became of the local transaction of a message, which another process may have carried out."""
+"""Determines the outcome of a message's local transaction, which another process may have run."""
 
 _Answer = tuple[TransactionState, Exception | None]
 
@@ -40,8 +40,7 @@ class TransactionProducer(Producer):
 
     Args:
         execute: called by the thread that calls ``send_transaction``.
-        check: called by a thread of the library's.
-            What both raise counts as UNKNOWN: the broker asks later.
+        check: called by a thread of the library. An exception in either counts as UNKNOWN, and the broker asks later.
     """
 
     def __init__(
@@ -70,14 +69,14 @@ class TransactionProducer(Producer):
     def send_transaction(
         self, message: Message, argument: Any = None, *, timeout: float | None = None
     ) -> TransactionResult:
-        """Send a half message, carry out the local transaction, tell the broker what became of it.
+        """Send a half message, run the local transaction, and tell the broker the outcome.
 
-        A half message that is stored without confirmation (any status but SEND_OK) is rolled back, and ``execute`` is
-        not called.
+        A half message that is stored without confirmation (any status other than SEND_OK) is rolled back, and
+        ``execute`` is not called.
 
         Args:
-            argument: handed to ``execute``.
-            timeout: seconds for the half message; the transaction itself takes as long as it takes.
+            argument: passed to ``execute``.
+            timeout: seconds for the half message; the transaction itself has no timeout.
 
         Raises:
             UsageError: the message has a delay, or can never be sent as it is.
@@ -95,7 +94,7 @@ class TransactionProducer(Producer):
         return errand.wait(self._soon(start))
 
     def add_end_hook(self, hook: EndHook) -> None:
-        """Show every outcome that is sent from now on to ``hook``, on the thread of the event loop."""
+        """Call ``hook`` for every outcome that is sent from now on, on the event loop's thread."""
         self._tell(self._aio_transactions.add_end_hook, hook)
 
 
@@ -104,7 +103,7 @@ async def _execute_in_caller(message: Message, errand: _Errand) -> TransactionSt
 
 
 class _Errand:
-    """What the event loop asks of the thread that waits for it."""
+    """A call that the event loop asks the waiting thread to make."""
 
     def __init__(self, execute: Callable[[], TransactionState]) -> None:
         self._execute = execute
@@ -125,7 +124,7 @@ class _Errand:
                 given = self._carry_out()
                 answer.get_loop().call_soon_threadsafe(_set, answer, given)
         except BaseException:
-            # An interrupt. The broker will ask what became of it.
+            # An interrupt. The broker will ask for the outcome.
             sending.cancel()
             raise
         return sending.result()

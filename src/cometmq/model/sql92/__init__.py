@@ -1,0 +1,1 @@
+"""SQL92 conditions: from text to a predicate on properties."""

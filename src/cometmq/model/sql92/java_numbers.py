@@ -1,4 +1,4 @@
-"""Numbers read from property values as Java reads them."""
+"""Parses property values as numbers the way Java does."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _DOUBLE = re.compile(
 _HEX = re.compile(
     r"[+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+(?P<suffix>[fFdD])?"
 )
-# Java's trim() takes everything up to the blank.
+# Java's trim() removes every character up to the blank.
 _BLANKS = "".join(map(chr, range(33)))
 
 
 class NotANumber(Exception):
-    """Text that Java cannot read as the number it is compared with."""
+    """Text that Java cannot parse as the number it is compared with."""
 
 
 def int32(text: str) -> int:
@@ -66,7 +66,7 @@ def _integer(text: str, low: int, high: int) -> int:
     try:
         value = int(text)
     except ValueError as error:
-        # More digits than Python converts by default, 4300.
+        # More than 4300 digits, the most that Python converts by default.
         raise NotANumber(text[:40]) from error
     if not low <= value <= high:
         raise NotANumber(text)

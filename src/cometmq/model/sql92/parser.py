@@ -8,8 +8,8 @@
     unary       + unary | - unary | NOT unary | primary
     primary     literal | NULL | property | ( or )
 
-``NOT`` binds tighter than a comparison: ``NOT a = 1`` is ``(NOT a) = 1``. What follows a complete expression is not
-looked at. Both are RocketMQ's ways.
+``NOT`` binds tighter than a comparison: ``NOT a = 1`` is ``(NOT a) = 1``. Anything after a complete expression is
+ignored. Both are RocketMQ's behaviour.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from cometmq.model.sql92.tree import (
 )
 
 LENGTH_MAX: Final = 16 * 1024
-"""Characters of an expression."""
+"""Maximum number of characters of an expression."""
 NESTING_MAX: Final = 64
-"""Operators and parentheses around a value. Each costs seven calls here and one when a message is judged."""
+"""Maximum nesting of operators and parentheses. Each level costs seven calls here and one per evaluated message."""
 
 _ORDERS: Final = frozenset(order.value for order in Order)
 _TEXT_TESTS: Final = frozenset(test.value for test in TextTest)
@@ -183,7 +183,7 @@ class _Parser:
         return token.text[1:-1].replace("''", "'")
 
     def _took(self, word: str) -> bool:
-        """Step over a keyword or symbol if it comes next."""
+        """Consume a keyword or symbol if it comes next."""
         token = self._token
         if token.text != word or token.kind not in (Kind.KEYWORD, Kind.SYMBOL):
             return False
@@ -212,7 +212,7 @@ def _between(position: int, value: Node, low: Node, high: Node, negated: bool) -
 
 
 def _check_borders(low: Literal, high: Literal) -> None:
-    """RocketMQ does so for BETWEEN and not for NOT BETWEEN. That they are numbers is checked as in any comparison."""
+    """RocketMQ checks this for BETWEEN but not for NOT BETWEEN. Types are checked as in any comparison."""
     if low.type in NUMBERS and high.type in NUMBERS and low.value > high.value:  # type: ignore[operator]
         raise BadExpression(high.position, f"{low.value} or more", str(high.value))
 

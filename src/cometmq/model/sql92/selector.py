@@ -1,7 +1,7 @@
 """Tree -> predicate: every node becomes one function, chosen by the types of its parts when the expression is compiled.
 
-Properties hold text and literals have known types, so the way two sides are compared is known beforehand; nothing is
-left to find out per message but the values. Logic has three values: True, False and None for "unknown".
+Properties hold text and literals have known types, so the way two sides are compared is known in advance; only the
+values differ per message. Logic has three values: True, False and None for "unknown".
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from cometmq.model.sql92.tree import (
 
 
 class Properties(Protocol):
-    """A message's properties: a dict of texts, or what looks them up in another way."""
+    """A message's properties: a dict of strings, or another way to look them up."""
 
     def get(self, name: str, /) -> str | None: ...
 
@@ -48,7 +48,7 @@ Compare = Callable[[Value, Value], int]
 
 
 class Incomparable(Exception):
-    """Java throws for this pair of types; the message is not matched."""
+    """Java throws for this pair of types; the message does not match."""
 
 
 class Selector:
@@ -65,10 +65,10 @@ class Selector:
         tree = parse(text)
         self._evaluate = _condition(tree, 0)
         self.cost = _cost(tree)
-        """How many parts of the expression a message is held against at most."""
+        """Maximum number of parts of the expression that are evaluated for a message."""
 
     def matches(self, properties: Properties) -> bool:
-        """Whether a message with these properties is wanted. Unknown, and values that cannot be compared, are no."""
+        """Whether a message with these properties matches. Unknown, and incomparable values, do not match."""
         try:
             return self._evaluate(properties) is True
         except (NotANumber, Incomparable):
@@ -93,7 +93,7 @@ def _cost(node: Node) -> int:
 
 
 def _condition(node: Node, depth: int) -> Logic:
-    """A node that stands where a truth value is needed."""
+    """A node in a place where a truth value is needed."""
     if isinstance(node, Property):
         name = node.name
         # A value is text and never a truth value, not even 'true'.
@@ -105,7 +105,7 @@ def _condition(node: Node, depth: int) -> Logic:
 
 
 def _compile(node: Node, depth: int) -> tuple[Evaluate, Type | None]:
-    """The function of a node and the type of what it returns beside None; no type: always None."""
+    """The function of a node and the type of its result other than None; no type: always None."""
     if depth > NESTING_MAX:
         raise BadExpression(node.position, f"at most {NESTING_MAX} levels", "one more")
     depth += 1
@@ -142,7 +142,7 @@ def _negate(evaluate: Evaluate, of: Type | None) -> tuple[Evaluate, Type | None]
         return (lambda properties: -evaluate(properties)), of  # type: ignore[operator]
 
     def nothing(properties: Properties) -> None:
-        evaluate(properties)  # Not needed for its value: what is inside may be incomparable.
+        evaluate(properties)  # Called not for its value, but because a part may be incomparable.
 
     return nothing, None
 
@@ -208,7 +208,7 @@ def _equal(node: Equal, depth: int) -> Logic:
         return compare(first, second) == 0
 
     if left_type is right_type is Type.TEXT:
-        # The most frequent case without a call for the comparison.
+        # The most frequent case, without a function call for the comparison.
         def evaluate_texts(properties: Properties) -> bool | None:
             first, second = left_of(properties), right_of(properties)
             if first is None:
@@ -239,7 +239,7 @@ def _ordered(node: Ordered, depth: int) -> Logic:
             )
     left_of, left_type = _compile(node.left, depth)
     right_of, right_type = _compile(node.right, depth)
-    # Texts have no order of their own: both must be numbers.
+    # Strings have no order: both sides must be numbers.
     are_texts = left_type is right_type is Type.TEXT
     compare = _compare_as(double, double) if are_texts else _comparer(left_type, right_type)
     holds = _ORDERS[node.order]
@@ -280,7 +280,7 @@ def _text_match(node: TextMatch, depth: int) -> Logic:
 
     def evaluate(properties: Properties) -> bool | None:
         value = operand(properties)
-        # False and not unknown, with NOT as well.
+        # False and not unknown, also with NOT.
         if never or value is None:
             return False
         return test(value, text) is not negated  # type: ignore[arg-type]
@@ -289,7 +289,7 @@ def _text_match(node: TextMatch, depth: int) -> Logic:
 
 
 def _comparer(left: Type | None, right: Type | None) -> Compare:
-    """How values of two types are compared: the text is read as the other's type, the narrower number widened."""
+    """How values of two types are compared: text is parsed as the other's type, the narrower number is widened."""
     if left is None or right is None:
         return _less  # Never called: one side is always None.
     if left is right:
@@ -345,7 +345,7 @@ def _compare_plain(left: Value, right: Value) -> int:
 
 
 def _less(left: Value, right: Value) -> int:
-    """What RocketMQ answers for types it cannot bring together."""
+    """RocketMQ's result for types that cannot be compared."""
     return -1
 
 

@@ -1,4 +1,4 @@
-"""Cuts an expression into tokens, one at a time: RocketMQ never looks at text behind a complete expression."""
+"""Splits an expression into tokens, one at a time: RocketMQ never looks at text after a complete expression."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Kind(Enum):
 
 
 class Token(NamedTuple):
-    """``text`` is what was written; for keywords in upper case."""
+    """``text`` is as written; keywords are in upper case."""
 
     kind: Kind
     text: str
@@ -47,7 +47,7 @@ KEYWORDS: Final = frozenset(
     ]
 )
 
-# A comment to the end of the line counts as one only when the line ends: without that, '--' is two signs.
+# A comment to the end of the line needs a line end: without one, '--' is two minus signs.
 _SKIPPED = re.compile(r"(?:[ \t\n\r\f]|--[^\n\r]*[\n\r]|/\*.*?\*/)+", re.DOTALL)
 _TOKEN = re.compile(
     r"""
@@ -63,7 +63,7 @@ _SHOWN_CHARS: Final = 20
 
 
 def next_token(text: str, position: int) -> tuple[Token, int]:
-    """The token at or behind ``position``, and where to go on.
+    """The token at or after ``position``, and where to continue.
 
     Raises:
         BadExpression: no token can start there.
@@ -75,7 +75,7 @@ def next_token(text: str, position: int) -> tuple[Token, int]:
     found = _TOKEN.match(text, position)
     if found is None:
         rest = text[position : position + _SHOWN_CHARS]
-        # The pattern takes any string that is closed, and any comment.
+        # The pattern accepts any closed string and any comment.
         expected = {"'": "a closing quote", "/": "a comment /* ... */"}.get(rest[0])
         raise BadExpression(position, expected or "a name, value or operator", repr(rest))
     word = found.group()

@@ -1,7 +1,7 @@
 """The parts of a parsed expression.
 
-``BETWEEN`` and ``<>`` have no node of their own: the parser spells them out as comparisons. ``position`` is where a
-part begins in the text, for error messages.
+``BETWEEN`` and ``<>`` have no nodes: the parser expands them into comparisons. ``position`` is where a part begins in
+the text, for error messages.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class Type(StrEnum):
-    """Type of a literal. An integer is the smallest that holds it, which decides how a property is read."""
+    """Type of a literal. An integer has the smallest type that holds it, which decides how a property is parsed."""
 
     BOOLEAN = "boolean"
     INT32 = "32-bit integer"

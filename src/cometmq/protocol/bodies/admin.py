@@ -37,7 +37,7 @@ class HaClientInfo(JsonBody):
 
 
 class HaStatus(JsonBody):
-    """Reply of 907."""
+    """Reply to 907."""
 
     master: bool = True
     master_commit_log_max_offset: Int64 = 0
@@ -52,14 +52,14 @@ class TimerMetric(JsonBody):
 
 
 class TimerMetrics(JsonBody):
-    """Reply of 61: waiting timer messages by topic."""
+    """Reply to 61: waiting timer messages by topic."""
 
     timing_count: dict[str, TimerMetric] = msgspec.field(default_factory=dict)
     data_version: DataVersion | None = None
 
 
 class TimerCheckpoint(NamedTuple):
-    """Reply of 60, content of the file ``timercheck``: seven int64, the data version last."""
+    """Reply to 60, content of the file ``timercheck``: seven int64, the data version last."""
 
     last_read_time_ms: int
     last_timer_log_flush_position: int
@@ -71,7 +71,7 @@ class TimerCheckpoint(NamedTuple):
 
 
 class ColdDataInfo(JsonBody):
-    """Reply of 2003."""
+    """Reply to 2003."""
 
     runtime_table: dict[str, Any] = msgspec.field(default_factory=dict)
     config_table: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -81,14 +81,14 @@ class ColdDataInfo(JsonBody):
 
 
 class CheckProgressResult(JsonBody):
-    """Reply of 354."""
+    """Reply to 354."""
 
     check_status: Int32 = 0
     check_result: str | None = None
 
 
 class BrokerLiteInfo(JsonBody):
-    """Reply of 200074."""
+    """Reply to 200074."""
 
     store_type: str | None = None
     max_lmq_num: Int32 = 0
@@ -103,7 +103,7 @@ class BrokerLiteInfo(JsonBody):
 
 
 class LogicQueueMapping(JsonBody):
-    """One stretch of a static topic's queue: where it physically lies."""
+    """One section of a static topic's queue: where it is physically stored."""
 
     bname: str
     gen: Int32 = 0
@@ -136,7 +136,7 @@ def encode_timer_checkpoint(checkpoint: TimerCheckpoint) -> bytes:
 
 
 def decode_timer_checkpoint(body: bytes | memoryview) -> TimerCheckpoint:
-    """Raises RemoteProtocolError when there are not 56 bytes."""
+    """Raises RemoteProtocolError unless there are exactly 56 bytes."""
     if len(body) != _CHECKPOINT.size:
         raise RemoteProtocolError(f"timer checkpoint of {len(body)} bytes, expected 56")
     return TimerCheckpoint(*_CHECKPOINT.unpack(body))

@@ -44,12 +44,12 @@ class Acl(JsonBody):
 
 
 def decode_users(body: bytes | memoryview) -> list[User]:
-    """Reply of 3005, a bare array. Raises RemoteProtocolError."""
+    """Reply to 3005, a bare array. Raises RemoteProtocolError."""
     return fastjson.decode(body, list[User], what="list of users")
 
 
 def decode_acls(body: bytes | memoryview) -> list[Acl]:
-    """Reply of 3010, a bare array. Raises RemoteProtocolError."""
+    """Reply to 3010, a bare array. Raises RemoteProtocolError."""
     return fastjson.decode(body, list[Acl], what="list of access rules")
 
 

@@ -1,4 +1,4 @@
-"""Bodies about who is connected: replies of 203, 204 and 328."""
+"""Bodies about who is connected: replies to 203, 204 and 328."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ClientConnection(JsonBody):
 
 
 class SubscriptionCamp(JsonBody):
-    """Members of a group that want the same of a topic; without ``sub_string``: that do not subscribe to it."""
+    """Members of a group with the same subscription to a topic; without ``sub_string``: with none."""
 
     client_ids: list[str]
     expression_type: str
@@ -28,16 +28,16 @@ class SubscriptionCamp(JsonBody):
 
 
 class SubscriptionMismatch(JsonBody):
-    """A topic that members of a group want different messages of."""
+    """A topic to which the members of a group have different subscriptions."""
 
     topic: str
     camps: list[SubscriptionCamp]
 
 
 class ConsumerConnection(JsonBody):
-    """Reply of 203. The modes are names of the enums in ``model.consumption``.
+    """Reply to 203. The modes are names of the enums in ``model.consumption``.
 
-    ``subscription_mismatch`` is ours and left out when members agree; Java's reader passes over it.
+    ``subscription_mismatch`` is our extension. It is left out when members agree, and Java's reader ignores it.
     """
 
     LIMITS: ClassVar[fastjson.Limits] = fastjson.TABLE
@@ -51,7 +51,7 @@ class ConsumerConnection(JsonBody):
 
 
 class ProducerConnection(JsonBody):
-    """Reply of 204."""
+    """Reply to 204."""
 
     connection_set: list[ClientConnection] = msgspec.field(default_factory=list)
 
@@ -67,7 +67,7 @@ class ProducerInfo(JsonBody):
 
 
 class ProducerTable(JsonBody):
-    """Reply of 328: producers by group."""
+    """Reply to 328: producers by group."""
 
     LIMITS: ClassVar[fastjson.Limits] = fastjson.TABLE
 

@@ -15,7 +15,7 @@ from cometmq.protocol.json_body import JsonBody
 
 
 class SubscriptionGroupTable(JsonBody):
-    """Reply of 201. ``forbidden_table`` (RocketMQ 5): topics a group must not read, by group."""
+    """Reply to 201. ``forbidden_table`` (RocketMQ 5): topics a group must not read, by group."""
 
     LIMITS: ClassVar[fastjson.Limits] = fastjson.TABLE
 
@@ -33,7 +33,7 @@ class SubscriptionGroupList(JsonBody):
 
 
 class GroupList(JsonBody):
-    """Reply of 300."""
+    """Reply to 300."""
 
     LIMITS: ClassVar[fastjson.Limits] = fastjson.TABLE
 
@@ -41,7 +41,7 @@ class GroupList(JsonBody):
 
 
 class SubscriptionOfGroup(JsonBody):
-    """Reply of 345; without a subscription when the group is offline."""
+    """Reply to 345; without a subscription if the group is offline."""
 
     group: str
     topic: str | None = None
@@ -49,7 +49,7 @@ class SubscriptionOfGroup(JsonBody):
 
 
 class GroupForbidden(JsonBody):
-    """Reply of 353."""
+    """Reply to 353."""
 
     group: str
     topic: str
@@ -57,7 +57,7 @@ class GroupForbidden(JsonBody):
 
 
 def decode_group_config(body: bytes | memoryview) -> SubscriptionGroupConfig:
-    """Request 200, reply of 352. Raises RemoteProtocolError."""
+    """Request 200, reply to 352. Raises RemoteProtocolError."""
     return fastjson.decode(body, SubscriptionGroupConfig)
 
 

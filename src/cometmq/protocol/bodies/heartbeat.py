@@ -14,10 +14,10 @@ from cometmq.protocol import fastjson
 from cometmq.protocol.json_body import JsonBody
 
 GROUPS_MAX: Final = 8192
-"""Of one client, producers or consumers. A broker may allow less."""
+"""Maximum number of producer or consumer groups of one client. A broker may allow fewer."""
 
 SUBSCRIPTIONS_MAX: Final = 16_384
-"""Topics that one group of a client may subscribe to."""
+"""Maximum number of topics that one group of a client may subscribe to."""
 
 
 class ProducerData(JsonBody):
@@ -27,7 +27,7 @@ class ProducerData(JsonBody):
 class ConsumerData(JsonBody):
     """One consumer group of a client. The three modes are names of the enums in ``model.consumption``.
 
-    ``max_reconsume_times`` is ours: RocketMQ's clients tell it with the first message they give back.
+    ``max_reconsume_times`` is our extension: RocketMQ's clients report it with the first message they send back.
     """
 
     group_name: str
@@ -42,7 +42,7 @@ class ConsumerData(JsonBody):
 
 
 class HeartbeatData(JsonBody):
-    """Who a client is. The last two came with RocketMQ 5: ``without_sub`` says that the subscriptions are left out."""
+    """Identifies a client. The last two came with RocketMQ 5: ``without_sub`` means that subscriptions are left out."""
 
     client_id: str = msgspec.field(name="clientID")
     producer_data_set: Annotated[list[ProducerData], msgspec.Meta(max_length=GROUPS_MAX)] = (
@@ -56,7 +56,7 @@ class HeartbeatData(JsonBody):
 
 
 class ConsumerList(JsonBody):
-    """Reply of 38: client ids of a group."""
+    """Reply to 38: client ids of a group."""
 
     consumer_id_list: list[str] = msgspec.field(default_factory=list)
 
@@ -71,12 +71,12 @@ class CheckClientConfigBody(JsonBody, kw_only=True):
 
 
 def decode_heartbeat(body: bytes | memoryview) -> HeartbeatData:
-    """Raises RemoteProtocolError when the body is no heartbeat."""
+    """Raises RemoteProtocolError if the body is not a heartbeat."""
     return fastjson.decode(body, HeartbeatData, mend=_name_all_modes)
 
 
 def _name_all_modes(value: Any) -> None:
-    """The C++ client sends the modes by ordinal, which Java's reader accepts."""
+    """Turn ordinals into names: the C++ client sends the modes by ordinal, which Java's reader accepts."""
     consumers = value.get("consumerDataSet") if isinstance(value, dict) else None
     for consumer in consumers if isinstance(consumers, list) else ():
         if isinstance(consumer, dict):

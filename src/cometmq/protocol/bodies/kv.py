@@ -1,4 +1,4 @@
-"""A plain table of texts: replies of 28, 103 and 219."""
+"""A plain table of strings: replies to 28, 103 and 219."""
 
 from __future__ import annotations
 

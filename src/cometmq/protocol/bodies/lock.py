@@ -11,7 +11,7 @@ from cometmq.protocol import fastjson
 from cometmq.protocol.json_body import JsonBody
 
 QUEUES_MAX: Final = 65_536
-"""Of one request. A client asks for its own share of a topic on one broker."""
+"""Maximum number of queues in one request. A client asks for its own share of a topic on one broker."""
 
 _LIMITS: Final = fastjson.Limits(16 * 1024 * 1024, 5 * QUEUES_MAX)
 
@@ -30,7 +30,7 @@ class LockBatchBody(JsonBody):
 
 
 class LockBatchReply(JsonBody):
-    """Reply of 41: the queues that are now the client's."""
+    """Reply to 41: the queues that the client now holds."""
 
     LIMITS: ClassVar[fastjson.Limits] = _LIMITS
 

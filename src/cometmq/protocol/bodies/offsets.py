@@ -14,7 +14,7 @@ from cometmq.protocol.json_body import JsonBody
 
 
 class ConsumerOffsets(JsonBody):
-    """Reply of 43, content of ``consumerOffset.json``: offset by queue id, by ``topic@group``."""
+    """Reply to 43, content of ``consumerOffset.json``: offset by queue id, by ``topic@group``."""
 
     LIMITS: ClassVar[fastjson.Limits] = fastjson.TABLE
 
@@ -25,14 +25,14 @@ class ConsumerOffsets(JsonBody):
 
 
 class DelayOffsets(JsonBody):
-    """Reply of 45, content of ``delayOffset.json``: offset by delay level."""
+    """Reply to 45, content of ``delayOffset.json``: offset by delay level."""
 
     offset_table: dict[Int32, Int64] = msgspec.field(default_factory=dict)
     data_version: DataVersion | None = None
 
 
 class ResetOffsets(JsonBody):
-    """Reply of 222 and push 220."""
+    """Reply to 222 and push 220."""
 
     LIMITS: ClassVar[fastjson.Limits] = fastjson.QUEUES
 
@@ -55,7 +55,7 @@ class ResetOffsetsForC(JsonBody):
 
 
 class ConsumerStatus(JsonBody):
-    """Replies of 221 (``message_queue_table``) and 223 (``consumer_table``, by client id)."""
+    """Replies to 221 (``message_queue_table``) and 223 (``consumer_table``, by client id)."""
 
     LIMITS: ClassVar[fastjson.Limits] = fastjson.QUEUES
 
@@ -64,6 +64,6 @@ class ConsumerStatus(JsonBody):
 
 
 class CorrectionOffsets(JsonBody):
-    """Reply of 308."""
+    """Reply to 308."""
 
     correction_offsets: dict[Int32, Int64] = msgspec.field(default_factory=dict)

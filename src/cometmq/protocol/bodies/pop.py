@@ -16,10 +16,10 @@ from cometmq.protocol import fastjson
 from cometmq.protocol.json_body import JsonBody
 
 BIT_SET_CHARS_MAX: Final = 16_384
-"""A filter may leave 32 messages of a hundred thousand offsets."""
+"""Maximum length of an encoded bit set: a filter may pick 32 messages out of a hundred thousand offsets."""
 
 BITS_MAX: Final = 1024
-"""Messages of one pop; RocketMQ gives at most 32."""
+"""Maximum number of messages of one pop; RocketMQ returns at most 32."""
 
 
 class QueryAssignmentBody(JsonBody):
@@ -54,7 +54,7 @@ class SetMessageRequestModeBody(JsonBody):
 
 
 class MessageRequestModes(JsonBody):
-    """Reply of 402: by topic and group."""
+    """Reply to 402: by topic and group."""
 
     message_request_mode_map: dict[str, dict[str, SetMessageRequestModeBody]] = msgspec.field(
         default_factory=dict
@@ -93,7 +93,7 @@ def encode_bit_set(indexes: Iterable[int]) -> str:
 
 
 def decode_bit_set(text: str) -> list[int]:
-    """The indexes, in order. Raises RemoteProtocolError when ``text`` is no Base64, or holds more than a pop may."""
+    """The indexes, in order. Raises RemoteProtocolError if ``text`` is not Base64, or holds more than a pop may."""
     try:
         raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

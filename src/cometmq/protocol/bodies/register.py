@@ -1,4 +1,4 @@
-"""Body of a broker's registration (103): JSON, or a compressed layout of its own.
+"""Body of a broker's registration (103): JSON, or a special compressed layout.
 
 The layout inside the zlib stream:
 
@@ -7,8 +7,8 @@ The layout inside the zlib stream:
     int32 + n   filter servers, a JSON array
     int32       count of queue mappings, then each int32 + n JSON; from RocketMQ 5 on (request version 413)
 
-Of what is read only that is kept which a route tells. The rest, attributes and mappings, is passed over unread: it may
-be most of the bytes.
+Only what a route contains is kept. The rest, attributes and mappings, is skipped without parsing; it may be most of
+the bytes.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from cometmq.protocol.bodies.topic import TopicConfigTable
 from cometmq.protocol.json_body import JsonBody
 
 TOPICS_MAX: Final = 200_000
-"""Of one broker, unless its name server is told otherwise."""
+"""Default maximum number of topics of one broker."""
 
 TOPIC_BYTES_MEAN: Final = 160
-"""Room for each of them in an unpacked body. Most take a third of it."""
+"""Bytes allowed for each topic in a decompressed body. Most take a third of that."""
 
 UNPACKED_BYTES_MIN: Final = 1024 * 1024
 UNPACKED_RATIO_MAX: Final = 100
-"""How much larger than what came an unpacked body may be. Topics with long, similar names shrink to a twentieth."""
+"""Maximum compression ratio of a body. Topics with long, similar names compress to a twentieth."""
 
 _TOPIC_VALUES: Final = 12
-"""Of a topic in JSON, as RocketMQ 5 writes it."""
+"""JSON values per topic, as RocketMQ 5 writes it."""
 
 _WRAPPED_SINCE: Final = 37
 _MAPPING_SINCE: Final = 413
@@ -55,7 +55,7 @@ class RegisterBrokerBody(JsonBody):
 
 
 def encode_register_body(body: RegisterBrokerBody, *, compressed: bool, version: int) -> bytes:
-    """``version`` is that of the request which will carry the body."""
+    """``version`` is that of the request that will carry the body."""
     if not compressed:
         return body.encode()
     topics = body.topics
@@ -75,7 +75,7 @@ class RegisteredTable(JsonBody):
 
 
 class RegisteredBody(JsonBody):
-    """What a name server keeps of it."""
+    """The part that a name server keeps."""
 
     topics: RegisteredTable = msgspec.field(
         name="topicConfigSerializeWrapper", default_factory=RegisteredTable
@@ -86,14 +86,14 @@ class RegisteredBody(JsonBody):
 def decode_register_body(
     body: bytes, *, compressed: bool, version: int, topics_max: int = TOPICS_MAX
 ) -> RegisteredBody:
-    """Empty for no body at all. ``compressed`` and ``version`` are those of the request.
+    """Empty if there is no body. ``compressed`` and ``version`` are those of the request.
 
     Raises:
-        RemoteProtocolError: not a registration, or one of more than ``topics_max`` topics.
+        RemoteProtocolError: not a registration, or one with more than ``topics_max`` topics.
     """
     if not body:
         return RegisteredBody()
-    # A 5.x broker may send the compressed form and say it is not; JSON never starts with this byte.
+    # A 5.x broker may send the compressed form and claim that it is not; JSON never starts with this byte.
     if compressed or body[0] == _ZLIB_FIRST_BYTE:
         return _Layout(_decompress(body, topics_max)).read(topics_max)
     limits = fastjson.Limits(
@@ -109,7 +109,7 @@ def decode_register_body(
 
 
 class _Layout:
-    """Reads the compressed layout; lengths are checked against what is there before anything is taken."""
+    """Reads the compressed layout; lengths are checked against the remaining bytes before anything is read."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -200,7 +200,7 @@ def _topic_queues(line: bytes) -> TopicQueues:
         )
     except ValueError:
         raise RemoteProtocolError(f"registration: topic line {line[:200]!r}") from None
-    # A struct made by hand checks no ranges, and none but broken ones holds a number that large.
+    # A struct created directly does not check ranges, and only a broken registration holds numbers that large.
     if max(topic.read_queue_nums, topic.write_queue_nums, topic.perm) > _INT32_MAX or (
         min(topic.read_queue_nums, topic.write_queue_nums, topic.perm) < -_INT32_MAX
     ):

@@ -1,4 +1,4 @@
-"""Bodies of the name server's answers about routes: 105, 106, 901."""
+"""Bodies of the name server's replies about routes: 105, 106, 901."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from cometmq.protocol import fastjson
 from cometmq.protocol.json_body import JsonBody
 
 _ROUTE_LIMITS: Final = fastjson.Limits(4 * 1024 * 1024, 150_000)
-"""Of a topic on ten thousand brokers."""
+"""Enough for a topic on ten thousand brokers."""
 
 
 class ClusterInfo(JsonBody):
-    """Reply of 106: brokers by name, and broker names by cluster."""
+    """Reply to 106: brokers by name, and broker names by cluster."""
 
     LIMITS: ClassVar[fastjson.Limits] = fastjson.TABLE
 
@@ -32,18 +32,18 @@ class BrokerMemberGroup(JsonBody):
 
 
 class BrokerMemberGroupBody(JsonBody):
-    """Reply of 901."""
+    """Reply to 901."""
 
     broker_member_group: BrokerMemberGroup | None = None
 
 
 def encode_route(route: TopicRoute, *, standard: bool) -> bytes:
-    """Reply of 105. ``standard`` for clients from version 401 on: quoted and sorted broker ids, ASCII only."""
+    """Reply to 105. ``standard`` for clients from version 401 on: quoted and sorted broker ids, ASCII only."""
     return fastjson.dumps_standard(route) if standard else fastjson.dumps(route)
 
 
 def decode_route(body: bytes | memoryview) -> TopicRoute:
-    """Either form. Raises RemoteProtocolError, also for a route that cannot be true."""
+    """Accepts both forms. Raises RemoteProtocolError, also for a route that cannot be true."""
     route = fastjson.decode(body, TopicRoute, what="topic route", limits=_ROUTE_LIMITS)
     if fault := route.fault():
         raise RemoteProtocolError(

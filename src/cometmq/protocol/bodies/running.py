@@ -1,4 +1,4 @@
-"""What a client tells an operator about itself: replies of 307 and 309."""
+"""What a client reports about itself to an operator: replies to 307 and 309."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ConsumeStatus(JsonBody):
 
 
 class ConsumerRunningInfo(JsonBody):
-    """Reply of 307. The pop table and the user's own texts came with RocketMQ 5."""
+    """Reply to 307. The pop table and the user's own strings came with RocketMQ 5."""
 
     LIMITS: ClassVar[fastjson.Limits] = fastjson.QUEUES
 
@@ -74,7 +74,7 @@ class ConsumeResult(StrEnum):
 
 
 class ConsumeDirectlyResult(JsonBody):
-    """Reply of 309. ``spentTimeMills`` is RocketMQ's spelling."""
+    """Reply to 309. ``spentTimeMills`` is RocketMQ's spelling."""
 
     order: bool = False
     auto_commit: bool = True

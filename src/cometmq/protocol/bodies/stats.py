@@ -1,4 +1,4 @@
-"""Bodies with figures: replies of 202, 208, 303, 315, 317 and 321."""
+"""Bodies with figures: replies to 202, 208, 303, 315, 317 and 321."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class TopicOffset(JsonBody):
 
 
 class TopicStats(JsonBody):
-    """Reply of 202. RocketMQ 4 leaves the rate out."""
+    """Reply to 202. RocketMQ 4 leaves the rate out."""
 
     LIMITS: ClassVar[fastjson.Limits] = fastjson.QUEUES
 
@@ -29,7 +29,7 @@ class TopicStats(JsonBody):
 
 
 class OffsetLag(JsonBody):
-    """Where a queue ends and where a group is in it. ``pull_offset`` came with RocketMQ 5."""
+    """The end of a queue and a group's position in it. ``pull_offset`` came with RocketMQ 5."""
 
     broker_offset: Int64
     consumer_offset: Int64
@@ -38,7 +38,7 @@ class OffsetLag(JsonBody):
 
 
 class ConsumeStats(JsonBody):
-    """Reply of 208."""
+    """Reply to 208."""
 
     LIMITS: ClassVar[fastjson.Limits] = fastjson.QUEUES
 
@@ -47,7 +47,7 @@ class ConsumeStats(JsonBody):
 
 
 class BrokerConsumeStats(JsonBody):
-    """Reply of 317: one entry per group."""
+    """Reply to 317: one entry per group."""
 
     LIMITS: ClassVar[fastjson.Limits] = fastjson.QUEUES
 
@@ -58,7 +58,7 @@ class BrokerConsumeStats(JsonBody):
 
 
 class ConsumeTimeSpan(JsonBody):
-    """The three texts repeat the times for people, as ``yyyy-MM-dd#HH:mm:ss:SSS``."""
+    """The three strings repeat the times in readable form, as ``yyyy-MM-dd#HH:mm:ss:SSS``."""
 
     message_queue: MessageQueue
     min_time_stamp: Int64
@@ -71,7 +71,7 @@ class ConsumeTimeSpan(JsonBody):
 
 
 class ConsumeTimeSpans(JsonBody):
-    """Reply of 303."""
+    """Reply to 303."""
 
     consume_time_span_set: list[ConsumeTimeSpan] = msgspec.field(default_factory=list)
 
@@ -83,7 +83,7 @@ class BrokerStatsItem(JsonBody):
 
 
 class BrokerStatsData(JsonBody):
-    """Reply of 315."""
+    """Reply to 315."""
 
     stats_minute: BrokerStatsItem = msgspec.field(default_factory=BrokerStatsItem)
     stats_hour: BrokerStatsItem = msgspec.field(default_factory=BrokerStatsItem)
@@ -91,7 +91,7 @@ class BrokerStatsData(JsonBody):
 
 
 class ConsumeQueueEntry(JsonBody):
-    """``eval`` tells whether the group's filter lets the entry pass."""
+    """``eval`` tells whether the group's filter accepts the entry."""
 
     physic_offset: Int64
     physic_size: Int32
@@ -103,7 +103,7 @@ class ConsumeQueueEntry(JsonBody):
 
 
 class ConsumeQueueEntries(JsonBody):
-    """Reply of 321."""
+    """Reply to 321."""
 
     queue_data: list[ConsumeQueueEntry] = msgspec.field(default_factory=list)
     max_queue_index: Int64 = 0

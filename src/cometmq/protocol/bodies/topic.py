@@ -12,7 +12,7 @@ from cometmq.protocol.json_body import JsonBody
 
 
 class TopicList(JsonBody):
-    """Replies of 206, 224, 304, 305, 311 to 313 and 343."""
+    """Replies to 206, 224, 304, 305, 311 to 313 and 343."""
 
     LIMITS: ClassVar[fastjson.Limits] = fastjson.TABLE
 
@@ -21,7 +21,7 @@ class TopicList(JsonBody):
 
 
 class TopicConfigTable(JsonBody):
-    """Reply of 21 and the heart of a registration. The mapping parts belong to static topics of RocketMQ 5."""
+    """Reply to 21 and the main part of a registration. The mapping parts belong to static topics of RocketMQ 5."""
 
     LIMITS: ClassVar[fastjson.Limits] = fastjson.TABLE
 
@@ -39,7 +39,7 @@ class TopicConfigList(JsonBody):
 
 
 def decode_topic_config(body: bytes | memoryview) -> TopicConfig:
-    """Reply of 351. Raises RemoteProtocolError."""
+    """Reply to 351. Raises RemoteProtocolError."""
     return fastjson.decode(body, TopicConfig)
 
 
@@ -48,7 +48,7 @@ def encode_topic_config(config: TopicConfig) -> bytes:
 
 
 def decode_data_version(body: bytes | memoryview) -> DataVersion:
-    """Request and reply of 322. Raises RemoteProtocolError."""
+    """Request and reply to 322. Raises RemoteProtocolError."""
     return fastjson.decode(body, DataVersion)
 
 

@@ -187,7 +187,7 @@ class QuerySubscriptionByConsumerHeader(Header):
 
 
 class GroupForbiddenHeader(Header):
-    """Request 353. Without ``readable`` the state is only asked for."""
+    """Request 353. Without ``readable`` the state is only queried."""
 
     group: str
     topic: str
@@ -215,7 +215,7 @@ class ConsumeMessageDirectlyHeader(Header):
 
 
 class GetBrokerConfigReply(Header):
-    """Reply of 26: the data version of the configuration as JSON text."""
+    """Reply to 26: the data version of the configuration as JSON text."""
 
     version: str | None = None
 

@@ -28,7 +28,7 @@ class DeleteAclConfigHeader(Header):
 
 
 class GetAclInfoReply(Header):
-    """Reply of 52. The versions are JSON texts."""
+    """Reply to 52. The versions are JSON strings."""
 
     version: str | None = None
     all_acl_file_version: str | None = None

@@ -1,4 +1,4 @@
-"""Clients and the broker about each other: 34, 35, 38, 40, 46 and the two heartbeat switches of RocketMQ 5."""
+"""What clients and the broker tell each other about themselves: 34, 35, 38, 40, 46, and RocketMQ 5's heartbeats."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class UnregisterClientHeader(Header):
 
 
 class HeartbeatReply(Header):
-    """Reply of 34. Without the first field a client stays with full heartbeats."""
+    """Reply to 34. Without the first field, a client keeps sending full heartbeats."""
 
     is_heartbeat_v2_supported: bool | None = wire("IS_SUPPORT_HEART_BEAT_V2", default=None)
     is_subscription_changed: bool | None = wire("IS_SUB_CHANGE", default=None)

@@ -1,4 +1,4 @@
-"""Requests to a name server beside the route query: registration, key-value config, write permission, lists."""
+"""Requests to a name server other than the route query: registration, key-value config, write permission, lists."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class GetKVListHeader(Header):
 
 
 class RegisterBrokerHeader(Header):
-    """Request 103. ``body_crc32`` of 0 means that the body is not to be checked."""
+    """Request 103. A ``body_crc32`` of 0 means that the body is not checked."""
 
     broker_name: str
     broker_addr: str
@@ -107,7 +107,7 @@ class GetTopicsByClusterHeader(Header):
 
 
 class DeleteTopicInNamesrvHeader(Header):
-    """Request 216. With a cluster name only that cluster's part of the route goes."""
+    """Request 216. With a cluster name, only that cluster's part of the route is deleted."""
 
     topic: str
     cluster_name: str | None = None

@@ -61,12 +61,12 @@ class GetEarliestStoreTimeHeader(Header):
 
 
 class OffsetReply(Header):
-    """Replies of 14, 29, 30 and 31."""
+    """Replies to 14, 29, 30 and 31."""
 
     offset: Int64
 
 
 class TimestampReply(Header):
-    """Reply of 32."""
+    """Reply to 32."""
 
     timestamp: Int64

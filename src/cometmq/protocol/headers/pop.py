@@ -24,7 +24,7 @@ class PopMessageHeader(Header):
 
 
 class PopMessageReply(Header):
-    """Also of 200052. The three infos tell which record of the body is at which offset."""
+    """Also the reply to 200052. The three infos tell which record of the body is at which offset."""
 
     pop_time: Int64
     invisible_time: Int64
@@ -45,7 +45,7 @@ class PeekMessageHeader(Header):
 
 
 class AckMessageHeader(Header):
-    """Request 200051. ``extra_info`` is the handle the message came with."""
+    """Request 200051. ``extra_info`` is the handle that was delivered with the message."""
 
     consumer_group: str
     topic: str

@@ -1,4 +1,4 @@
-"""Pulling: 11, 361, and 29001 which is our own."""
+"""Pulling: 11, 361, and 29001, which is our extension."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from cometmq.protocol.fields import Header, Int32, Int64, wire
 
 
 class PullMessageHeader(Header):
-    """``sys_flag`` holds the bits of ``model.flags.PullFlag``; they say which of the other fields count."""
+    """``sys_flag`` holds the bits of ``model.flags.PullFlag``; they tell which of the other fields are used."""
 
     consumer_group: str
     topic: str
@@ -47,9 +47,9 @@ class PullForbiddenReply(Header):
 class BulkPullHeader(Header):
     """A pull of megabytes for readers of whole ranges; it never waits, and commits nothing.
 
-    ``end_offset`` is where the range ends: nothing at or behind it is looked at. The broker lowers ``max_bytes`` and
-    ``max_count`` to its own limits. The subscription always comes along: a tag expression, or SQL92. With
-    ``sizes_only`` the body holds the sizes and no records: for those who decide how much to read.
+    ``end_offset`` is the exclusive end of the range. The broker lowers ``max_bytes`` and ``max_count`` to its own
+    limits. The subscription, a tag expression or SQL92, is always included. With ``sizes_only`` the body holds only
+    the sizes and no records, to decide how much to read.
     """
 
     consumer_group: str
@@ -65,11 +65,11 @@ class BulkPullHeader(Header):
 
 
 class BulkPullReply(Header):
-    """With codes 0, 19, 20 and 21, which mean what they mean in answer to a pull.
+    """With codes 0, 19, 20 and 21, which mean the same as in the reply to a pull.
 
-    The body of 0 is ``count`` stored records one behind the other, and behind them the size of each as four bytes, big
-    end first: ``sizes`` are the last ``4 * count`` bytes. Records were kept by the hash of their tag; whoever wants
-    one tag only looks at the tag itself.
+    With code 0, the body is ``count`` stored records in sequence, followed by the size of each as four bytes,
+    big-endian: ``sizes`` are the last ``4 * count`` bytes. Records were selected by the hash of their tag; a reader
+    that wants one tag has to compare the tag itself.
     """
 
     next_begin_offset: Int64

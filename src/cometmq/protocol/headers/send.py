@@ -6,9 +6,9 @@ from cometmq.protocol.fields import Header, Int32, Int64, wire
 
 
 class SendMessageHeader(Header, kw_only=True):
-    """Requests 10 and 324. A missing topic is left to the topic check, which words the refusal.
+    """Requests 10 and 324. A missing topic is left to the topic check, which produces the refusal.
 
-    ``sink`` is our own: the writer that a lane of a sink is open for; see ``headers.sink``.
+    ``sink`` is our extension: the writer that a lane of a sink is open for; see ``headers.sink``.
     """
 
     producer_group: str = ""
@@ -29,7 +29,7 @@ class SendMessageHeader(Header, kw_only=True):
 
 
 class SendMessageHeaderV2(Header, kw_only=True):
-    """Requests 310, 320 and 325: the same with its keys cut to one letter."""
+    """Requests 310, 320 and 325: the same with its keys shortened to one letter."""
 
     producer_group: str = wire("a", default="")
     topic: str = wire("b", default="")
@@ -49,7 +49,7 @@ class SendMessageHeaderV2(Header, kw_only=True):
 
 
 class SendMessageReply(Header):
-    """With codes 0, 10, 11 and 12, which all mean stored. Any other answer carries region and trace switch alone."""
+    """With codes 0, 10, 11 and 12, which all mean stored. Any other reply carries only region and trace switch."""
 
     msg_id: str
     queue_id: Int32
@@ -75,7 +75,7 @@ class ConsumerSendMsgBackHeader(Header):
 
 
 class RecallMessageHeader(Header, kw_only=True):
-    """Request 370: take back a timer message that is not yet due."""
+    """Request 370: recall a timer message that is not yet due."""
 
     producer_group: str | None = None
     topic: str

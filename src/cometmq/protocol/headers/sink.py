@@ -1,8 +1,8 @@
-"""Sinks that write every row once: 29002 to 29004, which are our own.
+"""Sinks that write every row once: 29002 to 29004, which are our extensions.
 
-A sink writes batches, each in partitions; what one partition sends to one broker is a lane. Whoever writes a lane opens
-it first, under a name of its own (``writer``) that its sends then carry. From then on nobody else's sends are taken,
-and the reply tells where in the log lies what earlier writers of the same batch have stored.
+A sink writes batches, each in partitions; what one partition sends to one broker is a lane. A writer opens its lane
+first, under a unique name (``writer``) that its sends then carry. From then on, sends of other writers are refused.
+The reply tells where in the log the rows of earlier writers of the same batch are stored.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from cometmq.protocol.fields import Header, Int32, Int64, wire
 
 
 class OpenSinkHeader(Header):
-    """Request 29002. A writer is named ``attempt.number``; a new connection takes a new number, so that what may still
-    come through the old one is refused. ``is_again``: the attempt had the lane, and must not take it from a later one.
+    """Request 29002. A writer is named ``attempt.number``; a new connection uses a new number, so that what may still
+    arrive on the old one is refused. ``is_again``: the attempt had the lane, and must not take it from a later one.
 
-    ``run`` is the same for all partitions of a batch until the whole batch is begun anew: then nobody knows whether a
-    partition still holds the rows that it held. ``is_checked``: it does, the writer has looked.
+    ``run`` is the same for all partitions of a batch until the whole batch is restarted: then it is unknown whether a
+    partition still holds the same rows. ``is_checked``: it does, the writer has checked.
     """
 
     sink: str
@@ -28,11 +28,11 @@ class OpenSinkHeader(Header):
 
 
 class OpenSinkReply(Header):
-    """What the batch has stored so far lies between two offsets of the log, which are equal when it is nothing.
+    """What the batch has stored so far is between two offsets of the log, which are equal if there is nothing.
 
-    ``is_checked``: nothing of it comes from another run, or it was checked in this one. ``unchecked`` names some of the
-    other partitions of the batch of which that cannot be said, divided by commas; their rows lie behind
-    ``batch_offset``. ``is_other_run``: one of them was written by a run that is known to be another.
+    ``is_checked``: nothing of it comes from another run, or it was checked in this one. ``unchecked`` names some of
+    the other partitions of the batch for which this is not the case, separated by commas; their rows are after
+    ``batch_offset``. ``is_other_run``: one of them is known to have been written by another run.
     """
 
     first_offset: Int64
@@ -44,9 +44,9 @@ class OpenSinkReply(Header):
 
 
 class SinkStoredHeader(Header):
-    """Request 29003: which messages of a batch lie between two offsets of the log; a record begins at the first.
+    """Request 29003: which messages of a batch are between two offsets of the log; a record begins at the first.
 
-    Those of the partition, or with ``of_others`` those of all but this one.
+    Those of the partition, or with ``of_others`` those of all other partitions.
     """
 
     sink: str
@@ -58,9 +58,9 @@ class SinkStoredHeader(Header):
 
 
 class SinkStoredReply(Header):
-    """The body is 24 bytes a message: its physical offset, big end first, and the 16 bytes of its unique key.
+    """The body has 24 bytes per message: its physical offset, big-endian, and the 16 bytes of its unique key.
 
-    ``next_offset`` is how far the log was read; below the end that was asked for there is more.
+    ``next_offset`` is how far the log was read; if it is below the requested end, there is more.
     """
 
     next_offset: Int64
@@ -68,6 +68,6 @@ class SinkStoredReply(Header):
 
 
 class CloseSinkHeader(Header):
-    """Request 29004: the sink will never write again; what is known of it is forgotten."""
+    """Request 29004: the sink will never write again; the broker forgets it."""
 
     sink: str

@@ -20,7 +20,7 @@ class EndTransactionHeader(Header):
 
 
 class CheckTransactionStateHeader(Header):
-    """Request 39, broker to client, one-way: what became of this half message?"""
+    """Request 39, broker to client, one-way: what is the outcome of this half message?"""
 
     tran_state_table_offset: Int64
     commit_log_offset: Int64
@@ -32,7 +32,7 @@ class CheckTransactionStateHeader(Header):
 
 
 class ResumeCheckHalfMessageHeader(Header):
-    """Request 323: start checking a half message anew."""
+    """Request 323: start checking a half message again."""
 
     msg_id: str | None = None
     topic: str | None = None

@@ -1,0 +1,1 @@
+"""``cometmq pipeline``: a YAML file into running queries."""

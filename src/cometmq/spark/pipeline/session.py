@@ -131,7 +131,7 @@ def _started(builder: Any, master: str) -> SparkSession:
 def register(spark: SparkSession) -> None:
     """All formats that pipelines know."""
     import cometmq.spark
-    from cometmq.spark.registration import register_formats
+    from cometmq.spark.formats import register_formats
     from cometmq.spark.tables.delta import DeltaDataSource
     from cometmq.spark.tables.iceberg import IcebergDataSource
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from cometmq.base.errors import ConfigError
-from cometmq.spark.bodies import REASON
+from cometmq.spark.bodies.body_formats import REASON
 from cometmq.spark.pipeline.definition import Pipeline, Sink
 from cometmq.spark.pipeline.paths import located, located_options
 from cometmq.spark.pipeline.queries import Query
 from cometmq.spark.pipeline.transforms import FORMATS, Views, mistake
-from cometmq.spark.sink_errors import BadRow
-from cometmq.spark.sink_options import read_sink_options
-from cometmq.spark.sink_rows import RowReader
+from cometmq.spark.sink.sink_errors import BadRow
+from cometmq.spark.sink.sink_options import read_sink_options
+from cometmq.spark.sink.sink_rows import RowReader
 from cometmq.spark.tables.files import arrow_schema_of
 
 if TYPE_CHECKING:

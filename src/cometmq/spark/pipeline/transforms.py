@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cometmq.base.errors import ConfigError
-from cometmq.spark.bodies import body_format, decode, first_line
+from cometmq.spark.bodies.body_formats import body_format, decode, first_line
 from cometmq.spark.pipeline.definition import Pipeline, Source, Transform
 from cometmq.spark.pipeline.document import Mistake, PipelineFileError
 from cometmq.spark.pipeline.paths import located_options

@@ -1,0 +1,1 @@
+"""Delta and Iceberg tables without a Java library."""

@@ -1,0 +1,1 @@
+"""Topics, groups and offsets, as the JSON files of the ``config`` directory."""

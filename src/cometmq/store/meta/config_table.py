@@ -1,8 +1,8 @@
-"""A named table of configurations with a data version: what ``topics`` and ``groups`` have in common.
+"""A named table of configurations with a data version: the common part of ``topics`` and ``groups``.
 
-All entries are in memory. A change marks the table and tells ``on_change``; the file follows when somebody saves:
-``unsaved`` gives the part of a save that blocks, for a worker thread. Fields that only other brokers know are kept
-and written back.
+All entries are in memory. A change marks the table and calls ``on_change``; the file is written by a later save:
+``unsaved`` returns the blocking part of a save, for a worker thread. Fields that only other brokers know are kept and
+written back.
 
 Thread rule: the owner thread calls everything; what ``unsaved`` returns may run in a worker.
 """
@@ -33,19 +33,19 @@ class ConfigTable(Generic[T]):
         self._clock = clock
         self._file = JsonFile(f"{directory}/{self.FILE_NAME}", files)
         self._entries: dict[str, T] = {}
-        # Rendering is most of a save: each entry is rendered once per change, not once per save.
+        # Rendering is the largest part of a save, so each entry is rendered once per change, not once per save.
         self._texts: dict[str, str] = {}
         self._unknown_fields: dict[str, dict[str, Any]] = {}
         self._other_content: dict[str, Any] = {}
         self._has_state_version = False
         self.change_count = 0
-        """Grows with every change, so that who keeps something of the table knows when to look again."""
+        """Grows with every change, so that caches of the table's content know when to refresh."""
         self._saved_count = 0
         self.version = DataVersion()
         self.on_change: Callable[[], None] | None = None
 
     def load(self) -> None:
-        """Read the file, or its backup; an absent one is an empty table.
+        """Read the file, or its backup; without either, the table is empty.
 
         Raises:
             CorruptFile: neither can be read; nothing was changed.
@@ -60,7 +60,7 @@ class ConfigTable(Generic[T]):
         return list(self._entries)
 
     def all(self) -> dict[str, T]:
-        """A copy of the table; the entries in it are the table's own and must not be changed."""
+        """A copy of the table; its entries are shared and must not be changed."""
         return dict(self._entries)
 
     def __len__(self) -> int:
@@ -74,7 +74,7 @@ class ConfigTable(Generic[T]):
         self.put_many([config])
 
     def put_many(self, configs: Iterable[T]) -> None:
-        """The same for several, as one change of the version. None of them is no change."""
+        """The same for several, as one change of the version. An empty input is not a change."""
         count = 0
         for config in configs:
             name = self._name(config)
@@ -85,7 +85,7 @@ class ConfigTable(Generic[T]):
             self._changed()
 
     def remove(self, name: str) -> bool:
-        """Whether it was there."""
+        """Returns whether it was there."""
         if self._entries.pop(name, None) is None:
             return False
         self._texts.pop(name, None)
@@ -94,23 +94,23 @@ class ConfigTable(Generic[T]):
         return True
 
     def replace_all(self, configs: Iterable[T], version: DataVersion) -> None:
-        """Become a copy of another broker's table, its version included."""
+        """Become a copy of another broker's table, including its version."""
         self._entries = {self._name(config): config for config in configs}
         self._texts = {}
         self._changed()
         self.version = version
 
     def renew_version(self) -> None:
-        """The entries are what they were, but whoever compares versions is to look at them again."""
+        """Change the version although the entries are the same, so that readers look at them again."""
         self._changed()
 
     def save_if_changed(self) -> None:
-        """Write the file if the table has changed since the last time. Raises DiskFull, and then stays changed."""
+        """Write the file if the table has changed since the last save. Raises DiskFull, and then stays changed."""
         if (write := self.unsaved()) is not None:
             write()
 
     def unsaved(self) -> Callable[[], None] | None:
-        """Renders the table and returns the disk part of a save, for a worker thread; None when nothing changed."""
+        """Render the table and return the disk part of a save, for a worker thread; None if nothing changed."""
         if self.change_count == self._saved_count:
             return None
         content = self.encode()

@@ -1,7 +1,7 @@
 """How far each delay level has been delivered: ``config/delayOffset.json``.
 
-RocketMQ's part of the content is the offset by level. Ours is ``logOffset``: where the log ended when these offsets
-were true, so that whatever was delivered later is found behind it. A RocketMQ broker that takes over leaves it out.
+RocketMQ's part of the content is the offset by level. Our addition is ``logOffset``: where the log ended when these
+offsets were valid, so that later deliveries are found after it. A RocketMQ broker that takes over drops it.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from cometmq.protocol import fastjson
 from cometmq.store.meta.json_file import BadContent, JsonFile, pretty, table_in
 
 UNKNOWN: Final = -1
-"""The log offset of a table that somebody else wrote."""
+"""The log offset of a table written by another broker."""
 _LOG_OFFSET: Final = "logOffset"
 
 
 class DelayOffsetTable:
-    """The file and what it said last. Thread rule: as in ``offsets``."""
+    """The file and its last content. Thread rule: as in ``consumer_offsets``."""
 
     def __init__(self, directory: str, files: Files, clock: Clock) -> None:
         self._directory = directory
@@ -28,12 +28,12 @@ class DelayOffsetTable:
         self._file = JsonFile(f"{directory}/delayOffset.json", files)
         self._other_content: dict[str, Any] = {}
         self.offsets: dict[int, int] = {}
-        """By level: the first message that was not yet delivered."""
+        """By level: the first message that has not been delivered yet."""
         self.log_offset = 0
-        """Everything delivered beyond ``offsets`` lies here or behind; ``UNKNOWN`` when nobody noted it."""
+        """Everything delivered beyond ``offsets`` is at or after this; ``UNKNOWN`` if it was not recorded."""
 
     def load(self) -> None:
-        """Read the file, or its backup; without one nothing was delivered yet, or it is to be found in the log.
+        """Read the file, or its backup; without either, nothing was delivered yet, or it can be found in the log.
 
         Raises:
             CorruptFile: neither can be read; nothing was changed.
@@ -42,7 +42,7 @@ class DelayOffsetTable:
         self._file.load(self._read)
 
     def saving(self, offsets: Mapping[int, int], log_offset: int) -> Callable[[], None]:
-        """Renders the content and returns the disk part of a save, for a worker thread. That may raise DiskFull."""
+        """Render the content and return the disk part of a save, for a worker thread. It may raise DiskFull."""
         if isinstance(version := self._other_content.get("dataVersion"), dict):
             counter = int(version.get("counter", 0)) + 1
             self._other_content["dataVersion"] = {
@@ -61,7 +61,7 @@ class DelayOffsetTable:
         return write
 
     def encode(self, offsets: Mapping[int, int]) -> bytes:
-        """RocketMQ's content on one line, as a replica asks for it."""
+        """RocketMQ's content on one line, as a replica requests it."""
         return fastjson.dumps(self._content(offsets))
 
     def _content(self, offsets: Mapping[int, int]) -> dict[str, Any]:

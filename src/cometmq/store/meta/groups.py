@@ -16,12 +16,12 @@ class GroupTable(ConfigTable[SubscriptionGroupConfig]):
     ENTRY_CLASS = SubscriptionGroupConfig
 
     def forbidden(self) -> dict[str, dict[str, int]]:
-        """What groups must not do, as permission bits by group and topic (RocketMQ 5)."""
+        """What groups are not allowed to do, as permission bits by group and topic (RocketMQ 5)."""
         table = self._other_content.get(_FORBIDDEN_KEY)
         return table if isinstance(table, dict) else {}
 
     def is_readable(self, group: str, topic: str) -> bool:
-        """Whether the group may read the topic; True unless somebody forbade it."""
+        """Whether the group may read the topic; True unless it was forbidden."""
         return not self.forbidden().get(group, {}).get(topic, 0) & Perm.READ
 
     def set_readable(self, group: str, topic: str, readable: bool) -> None:

@@ -1,7 +1,7 @@
-"""A table kept in one JSON file of the ``config`` directory, in the form RocketMQ's brokers read and write.
+"""A table in one JSON file of the ``config`` directory, in the format of RocketMQ's brokers.
 
-The previous content lives on in ``<file>.bak``. A save replaces each of the two atomically, so that at any moment
-at least one of them is whole; a load takes the first that can be read.
+The previous content is kept in ``<file>.bak``. A save replaces each of the two atomically, so that at any moment at
+least one of them is complete; a load uses the first that can be read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class BadContent(Exception):
-    """JSON that is not the table it should be. A reader given to ``JsonFile.load`` may raise it."""
+    """JSON that is not the expected table. A reader passed to ``JsonFile.load`` may raise it."""
 
 
 class JsonFile:
@@ -32,7 +32,7 @@ class JsonFile:
         self._is_main_good = False
 
     def load(self, read: Callable[[dict[str, Any]], T]) -> T | None:
-        """What ``read`` makes of the content, or None when there is neither a file nor a backup.
+        """What ``read`` returns for the content, or None if there is neither a file nor a backup.
 
         Raises:
             CorruptFile: neither can be read; nothing was changed.
@@ -60,12 +60,12 @@ class JsonFile:
         )
 
     def save(self, data: bytes) -> None:
-        """Make ``data`` the content, durably; what was there becomes the backup.
+        """Make ``data`` the content, durably; the previous content becomes the backup.
 
         Raises:
             DiskFull: the old content is still there.
         """
-        # A broken file must not take the place of the good backup that it was read from.
+        # A broken file must not replace the good backup that was read instead of it.
         if self._is_main_good and self._files.exists(self.path):
             self._files.replace(self.path + ".bak", self._files.read(self.path))
         self._files.replace(self.path, data)
@@ -82,7 +82,7 @@ def _parse(data: bytes) -> dict[str, Any]:
 
 
 def table_in(content: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """The object under ``key``; empty when missing, as Java writes no empty table it never had."""
+    """The object under ``key``; empty if missing, because Java does not write a table that was never used."""
     table = content.get(key)
     if table is None:
         return {}
@@ -92,7 +92,7 @@ def table_in(content: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def pretty(value: Any, depth: int = 0) -> str:
-    """fastjson's pretty form: a tab per level, no blank behind a colon, maps with integer keys on one line."""
+    """fastjson's pretty form: a tab per level, no blank after a colon, maps with integer keys on one line."""
     if isinstance(value, Mapping):
         if not value:
             return "{}"

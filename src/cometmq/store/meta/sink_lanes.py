@@ -1,7 +1,7 @@
-"""What sinks have written, as far as the log need not be asked: ``config/sinkLanes.json``, a file of our own.
+"""What sinks have written, without reading the log: ``config/sinkLanes.json``, our own file.
 
-The lanes are true as of ``logOffset``; rows that were stored later lie behind it. While no sink writes the file says so
-(``isWriting`` false), and then nothing is to be found behind that offset, however far the log has grown.
+The lanes are valid as of ``logOffset``; rows that were stored later are after it. While no sink writes, the file says
+so (``isWriting`` false), and then there is nothing after that offset, however far the log has grown.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SinkLanesFile:
         self._file = JsonFile(f"{directory}/sinkLanes.json", files)
 
     def load(self) -> SinkLanesContent | None:
-        """The content, or None when no sink has written here yet.
+        """The content, or None if no sink has written here yet.
 
         Raises:
             CorruptFile: neither the file nor its backup can be read; nothing was changed.
@@ -47,7 +47,7 @@ class SinkLanesFile:
     def saving(
         self, lanes: Iterable[LaneRow], log_offset: int, *, is_writing: bool
     ) -> Callable[[], None]:
-        """Renders the content and returns the disk part of a save, for a worker thread. That may raise DiskFull."""
+        """Render the content and return the disk part of a save, for a worker thread. It may raise DiskFull."""
         content = msgspec.json.encode(SinkLanesContent(is_writing, log_offset, list(lanes)))
 
         def write() -> None:

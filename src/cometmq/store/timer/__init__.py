@@ -1,1 +1,1 @@
-"""When messages of the timer topic are due, kept in files by time: see ``waiting``."""
+"""When messages of the timer topic are due, kept in files by time; read ``waiting`` first."""

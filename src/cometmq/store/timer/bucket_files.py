@@ -1,10 +1,10 @@
-"""The files of the timer index: for each span of time a row of segments, entries one behind the other.
+"""The files of the timer index: for each time span, a sequence of segments with consecutive entries.
 
     timer/<bucket>-<segment>      sparse, SEGMENT_ENTRIES entries of 16 bytes each
 
-How many entries of a bucket count is said by the checkpoint; what lies behind them is rubbish from before a crash.
+The checkpoint says how many entries of a bucket count; what follows is garbage from before a crash.
 
-Thread rule: ``write``, ``sync`` and ``remove_all_but`` belong to one thread at a time, ``read`` may run beside them.
+Thread rule: ``write``, ``sync`` and ``remove_all_but`` belong to one thread at a time, ``read`` may run in parallel.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SEGMENT_ENTRIES: Final = 65_536
 SEGMENT_BYTES: Final = SEGMENT_ENTRIES * ENTRY_BYTES
 OPEN_FILES_MAX: Final = 128
 SINGLE_SYNCS_MAX: Final = 16
-"""Above this many changed files one sync of the whole partition is cheaper."""
+"""Above this many changed files, one sync of the whole partition is cheaper."""
 
 
 class BucketFiles:
@@ -32,12 +32,12 @@ class BucketFiles:
         self._has_new_names = False
 
     def load(self, counts: Mapping[int, int]) -> None:
-        """Take possession: whatever is not needed for these counts of entries goes."""
+        """Start using the directory: files not needed for these entry counts are removed."""
         self._files.make_directory(self.directory)
         self.remove_all_but(counts)
 
     def write(self, bucket: int, first: int, data: bytes) -> None:
-        """Put whole entries into a bucket, from entry ``first`` on. Raises DiskFull."""
+        """Write whole entries to a bucket, from entry ``first`` on. Raises DiskFull."""
         at = 0
         while at < len(data):
             segment, within = divmod(first + at // ENTRY_BYTES, SEGMENT_ENTRIES)
@@ -52,7 +52,7 @@ class BucketFiles:
             at += len(part)
 
     def sync(self) -> None:
-        """Return once everything written is on the disk."""
+        """Return once everything written is on disk."""
         if len(self._changed) > SINGLE_SYNCS_MAX:
             self._files.sync_partition(self.directory)
         else:
@@ -75,7 +75,7 @@ class BucketFiles:
             file.close()
 
     def remove_all_but(self, counts: Mapping[int, int]) -> None:
-        """Remove the files that hold none of so many entries by bucket."""
+        """Remove the files that are not needed for these entry counts by bucket."""
         for name in self._files.names(self.directory):
             bucket, _, segment = name.partition("-")
             if not (bucket.isdecimal() and segment.isdecimal()):

@@ -1,10 +1,10 @@
-"""One entry of the timer index: when to look at a record of the timer topic, and where it lies.
+"""One entry of the timer index: when to look at a record of the timer topic, and where it is.
 
     at   width  field
-    0    8      wake time in ms, times two, plus one unless the record takes another one back
+    0    8      wake time in ms, times two, plus one unless the record is a recall
     8    8      physical offset of the record
 
-So entries sort by time, and at the same millisecond a recall comes before what it takes back.
+So entries sort by time, and within a millisecond a recall comes before the message it recalls.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ENTRY = struct.Struct(">qq")
 ENTRY_BYTES: Final = ENTRY.size
 
 Position = tuple[int, int]
-"""Sort key and physical offset: the order of delivery, and how far it has come."""
+"""Sort key and physical offset: the order of delivery, and its progress."""
 
 START: Final[Position] = (0, 0)
 

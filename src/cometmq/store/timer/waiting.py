@@ -1,11 +1,11 @@
-"""What waits in the timer topic, in the order of delivery. Entries cost disk, and memory only when they are near.
+"""Messages waiting in the timer topic, in the order of delivery. Entries use memory only when they are almost due.
 
     far     entries in bucket files, ten minutes each, and in memory only until the next save
-    near    the present bucket and the next one, in memory: 16 bytes an entry, by second
-    now     the present second: a heap
+    near    the current bucket and the next one, in memory: 16 bytes per entry, by second
+    now     the current second: a heap
 
-Everything that is added goes to its bucket's file as well, near or not: a restart reads the files, not the log.
-Owned by the event loop; the one thing done elsewhere is the writing of what ``changes`` returned.
+Everything that is added also goes to its bucket's file, near or not: a restart reads the files, not the log. Owned by
+the event loop; only the writing of what ``changes`` returned happens elsewhere.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ LEAD_MS: Final = 60_000
 CHUNK_ENTRIES: Final = 4096
 """Entries read in one step, which takes a few milliseconds."""
 RECALL_KEEP_MS: Final = 1000
-"""How long a recall counts beyond its time: RocketMQ's brokers know the time of a message to the second only."""
+"""How long a recall stays valid after its time: RocketMQ's brokers know the time of a message only to the second."""
 
 
 class Change(NamedTuple):
-    """Entries to be written: to which bucket, from which entry on."""
+    """Entries to write: to which bucket, from which entry on."""
 
     bucket: int
     first: int
@@ -62,7 +62,7 @@ class _Load(NamedTuple):
 
 
 class Waiting:
-    """``done`` is the last entry that was taken out; nothing at or before it ever comes again."""
+    """``done`` is the last entry that was removed; nothing at or before it is ever returned again."""
 
     def __init__(
         self, files: BucketFiles, counts: dict[int, int] | None = None, done: Position = START
@@ -71,9 +71,9 @@ class Waiting:
         self._buckets = {bucket: _Bucket(count) for bucket, count in (counts or {}).items()}
         self.done = done
         self.count = sum(bucket.count for bucket in self._buckets.values())
-        """Entries that wait; entries of unread files count although some may be done."""
+        """Waiting entries; all entries of unread files count, although some may be done."""
         self._near_end = 0
-        """Buckets before this number are in memory, or in ``_loads``."""
+        """Buckets before this one are in memory, or in ``_loads``."""
         self._loads: deque[_Load] = deque()
         self._slots: dict[int, bytearray] = {}
         self._seconds: list[int] = []
@@ -82,10 +82,10 @@ class Waiting:
         self._heap: list[Position] = []
 
     def add(self, wake_ms: int, physical_offset: int, *, is_recall: bool = False) -> None:
-        """Note a record of the timer topic that has just been appended."""
+        """Add a record of the timer topic that has just been appended."""
         key = sort_key(wake_ms, is_recall=is_recall)
         if (key, physical_offset) <= self.done:
-            # Whatever comes now comes after what is done.
+            # Whatever is added now comes after what is done.
             key = sort_key(wake_of(self.done[0]) + 1, is_recall=is_recall)
         number = wake_of(key) // BUCKET_MS
         bucket = self._buckets.get(number)
@@ -97,11 +97,11 @@ class Waiting:
             self._keep(key, physical_offset)
 
     def is_past(self, wake_ms: int) -> bool:
-        """Whether all of this time is done."""
+        """Whether everything due at this time is done."""
         return wake_ms <= wake_of(self.done[0])
 
     def approach(self, now_ms: int) -> bool:
-        """Read a part of what will soon be due. Whether there is more to read at once."""
+        """Read a part of what will soon be due. Returns whether there is more to read now."""
         end = (now_ms + LEAD_MS) // BUCKET_MS + 1
         if end > self._near_end:
             coming = sorted(n for n in self._buckets if self._near_end <= n < end)
@@ -112,7 +112,7 @@ class Waiting:
                 self._take(bytes(bucket.unsaved))
         if self._loads:
             load = self._loads.popleft()
-            # A bucket may have been forgotten meanwhile: all of it was done.
+            # A bucket may have been dropped meanwhile, because all of it was done.
             if load.first < load.until and load.bucket in self._buckets:
                 count = min(CHUNK_ENTRIES, load.until - load.first)
                 data = self._files.read(load.bucket, load.first, count)
@@ -125,9 +125,9 @@ class Waiting:
     def due(self, now_ms: int) -> Position | None:
         """The next entry in order, if its time has come. It stays until ``finish``."""
         if self._loads:
-            # What is not yet read might come first.
+            # What has not been read yet might come first.
             now_ms = min(now_ms, self._loads[0].bucket * BUCKET_MS - 1)
-        # One second at a time: what piled up while the broker was down need not be in the heap all at once.
+        # One second at a time: a backlog from the broker's downtime need not be in the heap all at once.
         if not self._heap and self._seconds and self._seconds[0] <= now_ms // 1000:
             second = heapq.heappop(self._seconds)
             self._heap = list(ENTRY.iter_unpack(self._slots.pop(second)))
@@ -138,20 +138,20 @@ class Waiting:
         return None
 
     def finish(self, entry: Position) -> None:
-        """The entry that ``due`` gave has been dealt with."""
+        """The entry returned by ``due`` has been handled."""
         assert self._heap[0] == entry, (self._heap[0], entry)
         heapq.heappop(self._heap)
         self.count -= 1
         self.done = max(self.done, entry)
 
     def next_wake_ms(self) -> int | None:
-        """When the next entry in memory is due, to the second; None when no entry is near."""
+        """When the next entry in memory is due, to the second; None if no entry is near."""
         if self._heap:
             return wake_of(self._heap[0][0])
         return self._seconds[0] * 1000 if self._seconds else None
 
     def changes(self) -> list[Change]:
-        """What is not yet in the files."""
+        """What is not in the files yet."""
         return [
             Change(number, bucket.saved, bytes(bucket.unsaved))
             for number, bucket in self._buckets.items()
@@ -159,21 +159,21 @@ class Waiting:
         ]
 
     def written(self, changes: list[Change]) -> None:
-        """These are in the files now."""
+        """These changes are now in the files."""
         for change in changes:
             if (bucket := self._buckets.get(change.bucket)) is not None:
                 bucket.saved += len(change.data) // ENTRY_BYTES
                 del bucket.unsaved[: len(change.data)]
 
     def counts(self) -> dict[int, int]:
-        """Entries by bucket, once ``changes`` are written. Buckets that are done with are forgotten."""
+        """Entries by bucket, once ``changes`` are written. Completed buckets are dropped."""
         kept_from = (wake_of(self.done[0]) - RECALL_KEEP_MS) // BUCKET_MS
         for number in [n for n in self._buckets if n < kept_from]:
             del self._buckets[number]
         return {number: bucket.count for number, bucket in self._buckets.items()}
 
     def oldest(self) -> int | None:
-        """The least physical offset of all that waits. Reads every file."""
+        """The lowest physical offset of all waiting entries. Reads every file."""
         least: int | None = None
         for number, bucket in self._buckets.items():
             parts = [bytes(bucket.unsaved)]
@@ -192,7 +192,7 @@ class Waiting:
         done = self.done
         recalls_from = sort_key(wake_of(done[0]) - RECALL_KEEP_MS, is_recall=True)
         for entry in ENTRY.iter_unpack(data):
-            # A recall that is done may concern an entry that is not.
+            # A recall that is done may apply to an entry that is not.
             if entry > done or (is_recall(entry[0]) and entry[0] >= recalls_from):
                 self._keep(*entry)
             else:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cometmq.base.properties_file import parse_properties
-from cometmq.broker.config import load_broker_config
+from cometmq.broker.config.broker_config import load_broker_config
 from cometmq.protocol import fastjson
 from cometmq.protocol.command import Command
 from cometmq.protocol.frame import FrameDecoder
@@ -71,9 +71,9 @@ def populate(rig: Any) -> None:
     """The state of the recorded brokers, as far as the requests look at it."""
     for topic in ("HoldTopic", "T49", "T55", "AdmTopic"):
         rig.topic(topic)
-        for queue_id in range(4):
-            rig.store.add(topic, queue_id, *range(1_794_780_000_000, 1_794_780_000_007))
+        rig.add(topic, range(4), *range(1_794_780_000_000, 1_794_780_000_007))
     rig.stats.topic_put("T49")
+    rig.delay(1, 3)
     groups = ["CG_hold", *(f"g{n}" for n in range(3))]
     rig.ask(225, None, {"groupConfigList": [{"groupName": group} for group in groups]})
     for group in ("CG_hold", "BC_hold", "ORD_hold", "PULL_T49"):
@@ -81,13 +81,14 @@ def populate(rig: Any) -> None:
         for queue_id in range(4):
             rig.offsets.commit(group, topic, queue_id, 3)
     status = fastjson.dumps({"consumerTable": {}, "messageQueueTable": {}})
-    for group, client in (("CG_hold", "ihold"), ("BC_hold", "iholdb"), ("ORD_hold", "iholdo")):
+    clients = (("CG_hold", "ihold"), ("BC_hold", "iholdb"), ("ORD_hold", "iholdo"))
+    for port, (group, client) in enumerate(clients, 40001):
         peer = rig.consumer(
             group,
             f"192.0.2.2@{client}",
             "HoldTopic",
             model="BROADCASTING",
-            peer=f"127.0.0.1:{client}",
+            port=port,
         )
         peer.answer = lambda request: request.reply(0, "not set any response code", body=status)
     for group in ("PG_hold", "CLIENT_INNER_PRODUCER"):
@@ -114,7 +115,7 @@ def test_the_answer_is_javas(
     populate(rig)
     request, expected = decoded(request_frame), decoded(reply_frame)
 
-    reply = rig.dispatch(request)
+    (reply,) = rig.dispatch(request)
 
     assert (reply.code, reply.remark) == (expected.code, expected.remark)
     assert reply.opaque == expected.opaque

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from cometmq.broker.processors.admin.consume_stats import time_text
-from cometmq.broker.runtime_info import duration_text, size_text
+from cometmq.broker.admin.consume_stats import time_text
+from cometmq.broker.admin.runtime_info import duration_text, size_text
 from cometmq.model.subscription import SubscriptionData
-from cometmq.store.extended_queue import Unit
+from cometmq.store.queues.extended_queue import Unit
 
 
 def queue(queue_id: int, topic: str = "t") -> str:
@@ -23,7 +23,7 @@ def queue(queue_id: int, topic: str = "t") -> str:
 def test_topic_stats_cover_read_and_write_queues(rig: Any) -> None:
     rig.topic("t", 2)
     rig.topics.get("t").read_queue_nums = 3
-    rig.store.add("t", 0, 100, 200)
+    rig.add("t", 0, 100, 200)
     table = rig.json(202, {"topic": "t"})["offsetTable"]
     assert set(table) == {queue(0), queue(1), queue(2)}
     assert table[queue(0)] == {"minOffset": 0, "maxOffset": 2, "lastUpdateTimestamp": 200}
@@ -35,7 +35,7 @@ def test_topic_stats_cover_read_and_write_queues(rig: Any) -> None:
 def test_consume_stats_of_one_group(rig: Any) -> None:
     rig.topic("t", 2)
     rig.topic("u", 1)
-    rig.store.add("t", 0, 100, 200, 300)
+    rig.add("t", 0, 100, 200, 300)
     rig.offsets.commit("g", "t", 0, 2)
     rig.offsets.commit("g", "u", 0, 0)
     rig.offsets.commit("g", "gone", 0, 0)
@@ -69,7 +69,7 @@ def test_consume_stats_of_all_groups(rig: Any) -> None:
     rig.topic("t", 1)
     rig.topic("ordered", 1, order=True)
     for topic in ("t", "ordered"):
-        rig.store.add(topic, 0, 1, 2, 3)
+        rig.add(topic, 0, 1, 2, 3)
         rig.offsets.commit("g", topic, 0, 1)
     rig.ask(225, None, {"groupConfigList": [{"groupName": "g"}, {"groupName": "idle"}]})
     everything = rig.json(317, {"isOrder": "false"})
@@ -84,9 +84,10 @@ def test_consume_stats_of_all_groups(rig: Any) -> None:
 
 def test_time_span_tells_how_late_a_group_is(rig: Any) -> None:
     rig.topic("t", 3)
-    now = rig.clock.now_ms
-    rig.store.add("t", 0, now - 500, now - 300)
-    rig.store.add("t", 1, now - 400)
+    now = rig.clock.wall_ms()
+    rig.add("t", 0, now - 500)
+    rig.add("t", 1, now - 400)
+    rig.add("t", 0, now - 300)
     rig.offsets.commit("g", "t", 0, 1)
     rig.offsets.commit("g", "t", 1, 1)
     first, second, empty = rig.json(303, {"topic": "t", "group": "g"})["consumeTimeSpanSet"]
@@ -105,7 +106,10 @@ def test_times_are_printed_as_java_prints_them() -> None:
 def test_offsets_for_a_slave(rig: Any) -> None:
     rig.offsets.commit("g", "t", 1, 5)
     assert bytes(rig.ask(43).body) == b'{"offsetTable":{"t@g":{1:5}}}'
-    assert bytes(rig.ask(45).body) == b'{"offsetTable":{1:11,3:2}}'
+    rig.schedule.resume()
+    rig.delay(1, 1, 3)
+    rig.advance(2)
+    assert bytes(rig.ask(45).body) == b'{"offsetTable":{1:2,3:0}}'
 
 
 def test_who_consumes_a_topic_and_what_a_group_consumes(rig: Any) -> None:
@@ -142,14 +146,14 @@ def test_offsets_are_cloned(rig: Any) -> None:
 
 def test_queue_entries(rig: Any) -> None:
     rig.topic("t")
-    rig.store.add("t", 2, 1, 2, 3)
+    rig.add("t", 2, 1, 2, 3)
     ext = {"topic": "t", "queueId": "2", "index": "1", "count": "5"}
     assert rig.json(321, ext) == {
         "minQueueIndex": 0,
         "maxQueueIndex": 3,
         "queueData": [
-            {"physicOffset": 100, "physicSize": 100, "tagsCode": 7, "eval": False},
-            {"physicOffset": 200, "physicSize": 100, "tagsCode": 7, "eval": False},
+            {"physicOffset": place, "physicSize": size, "tagsCode": 7, "eval": False}
+            for place, size, _ in rig.store.entries("t", 2, 1, 2)
         ],
     }
     assert rig.json(321, {**ext, "consumerGroup": "g"})["filterData"] == "g@t is not online!"
@@ -162,15 +166,16 @@ def test_queue_entries(rig: Any) -> None:
     assert (reply.code, reply.remark) == (1, "9@t is not exist!")
 
 
-def test_units_of_queue_entries(rig: Any) -> None:
+def test_units_of_queue_entries(rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rig.topic("t")
-    rig.store.add("t", 0, 1, 2, 3)
+    rig.add("t", 0, 1, 2, 3)
     wish = SubscriptionData(topic="t", sub_string="a > 5", sub_version=7, expression_type="SQL92")
     rig.consumer("g", "c1", "t")
     rig.filters.register("g", [wish])
     bits = rig.filters.bits_of("t", "a\x019\x02")
-    later = rig.clock.now_ms + 1
-    rig.store.units_by_offset = {1: Unit(7, later, bits), 2: Unit(7, later, bytes(14))}
+    later = rig.clock.wall_ms() + 1
+    units = [None, Unit(7, later, bits), Unit(7, later, bytes(14))]
+    monkeypatch.setattr(rig.store, "units", lambda *_: units)
     ext = {"topic": "t", "queueId": "0", "index": "0", "count": "3", "consumerGroup": "g"}
     # As long as the group wants everything by tag, every entry will do.
     assert [entry["eval"] for entry in rig.json(321, ext)["queueData"]] == [False, True, True]
@@ -178,7 +183,8 @@ def test_units_of_queue_entries(rig: Any) -> None:
     told = rig.json(321, ext)
     assert json.loads(told["filterData"])["expression"] == "a > 5"
     plain, wanted, unwanted = told["queueData"]
-    assert plain == {"physicOffset": 0, "physicSize": 100, "tagsCode": 7, "eval": False}
+    ((_, size, _),) = rig.store.entries("t", 0, 0, 1)
+    assert plain == {"physicOffset": 0, "physicSize": size, "tagsCode": 7, "eval": False}
     assert (wanted["eval"], unwanted["eval"]) == (True, False)
     assert json.loads(wanted["extendDataJson"]) == {
         "filterBitMap": b64encode(bits).decode(),
@@ -208,11 +214,11 @@ def test_runtime_info_counts_what_happened(rig: Any) -> None:
     tally = rig.stats.topic_put("t")
     tally.count, tally.size_bytes = 4, 1000
     rig.stats.put_failed_count = 2
-    rig.clock.now_ms += 65_000
+    rig.clock.advance(65)
     rig.flow.measured(17.0, 0)
+    rig.add("t", 0, 1)
     rig.store.watermarks.flushed.when(10, lambda _: None)
     table = rig.json(28)["table"]
-    assert table["scheduleMessageOffset_1"] == "11,12"
     assert table["runtime"] == "[ 0 days, 0 hours, 1 minutes, 5 seconds ]"
     assert table["brokerVersionDesc"] == "V4_9_8"
     assert table["putMessageTimesTotal"] == table["msgPutTotalTodayNow"] == "4"
@@ -220,9 +226,17 @@ def test_runtime_info_counts_what_happened(rig: Any) -> None:
     assert table["putMessageFailedTimes"] == "2"
     assert table["sendThreadPoolQueueSize"] == "1"
     assert table["pullThreadPoolQueueHeadWaitTimeMills"] == "17"
-    assert table["remainHowManyDataToFlush"] == "406 B"
+    assert table["remainHowManyDataToFlush"] == f"{rig.store.max_physical} B"
     assert table["commitLogDirCapacity"].startswith("Total : ")
     assert all(isinstance(value, str) for value in table.values())
+
+
+def test_runtime_info_tells_how_far_delay_levels_are_delivered(rig: Any) -> None:
+    rig.schedule.resume()
+    rig.delay(1, 1, 2)
+    rig.advance(1)
+    table = rig.json(28)["table"]
+    assert (table["scheduleMessageOffset_1"], table["scheduleMessageOffset_2"]) == ("2,2", "0,1")
 
 
 @pytest.mark.parametrize(
@@ -243,13 +257,18 @@ def test_durations_are_readable() -> None:
     assert duration_text(90_061_000) == "[ 1 days, 1 hours, 1 minutes, 1 seconds ]"
 
 
-def test_cleaning_keeps_what_exists_and_what_is_the_systems(rig: Any) -> None:
+def test_cleaning_keeps_what_exists_and_what_is_the_systems(
+    rig: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rig.topic("t")
     for topic in ("t", "unused", "RMQ_SYS_TRANS_HALF_TOPIC", "rmq_sys_wheel_timer", "b49"):
-        rig.store.add(topic, 0, 1)
+        rig.add(topic, 0, 1)
     assert rig.ask(316).code == 0
     assert "unused" not in rig.store.topics()
     assert len(rig.store.topics()) == 4
+    calls: list[str] = []
+    for name in ("clean_expired_queues", "delete_expired_files"):
+        monkeypatch.setattr(rig.store, name, lambda name=name: calls.append(name))
     assert rig.ask(306).code == 0
     assert rig.ask(329).code == 0
-    assert rig.store.calls == ["clean_expired_queues", "delete_expired_files"]
+    assert calls == ["clean_expired_queues", "delete_expired_files"]

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from tests.unit.broker.rig import pull_ext
 
 from cometmq.model.group import SubscriptionGroupConfig
 from cometmq.protocol import fastjson
 from cometmq.protocol.command import Command
+from cometmq.testing.fake_connection import FakeConnection
 
-from .test_clients_and_settings import queue, reset
+
+def queue(queue_id: int) -> str:
+    return json.dumps(
+        {"brokerName": "b49", "queueId": queue_id, "topic": "t"}, separators=(",", ":")
+    )
+
+
+def reset(rig: Any, **fields: str) -> Command:
+    ext = {"topic": "t", "group": "g", "timestamp": "-1", "isForce": "true", **fields}
+    reply: Command = rig.ask(222, ext)
+    return reply
 
 
 @pytest.fixture
@@ -18,10 +31,17 @@ def consumed(rig: Any) -> Any:
     """Two queues of five messages at times 10 to 50; a group that has a position in one of them."""
     rig.topic("t", 2)
     rig.groups.put(SubscriptionGroupConfig(group_name="g"))
-    for queue_id in (0, 1):
-        rig.store.add("t", queue_id, 10, 20, 30, 40, 50)
+    rig.add("t", range(2), 10, 20, 30, 40, 50)
     rig.offsets.commit("g", "t", 0, 3)
     return rig
+
+
+def parked(rig: Any, queue_id: int) -> FakeConnection:
+    """A pull of the group that waits at the end of a queue."""
+    peer = FakeConnection(50000 + queue_id)
+    ext = pull_ext("t", 5, consumerGroup="g", queueId=str(queue_id), sysFlag="6")
+    assert rig.dispatch(Command(code=11, ext=ext), peer) == []
+    return peer
 
 
 def offsets_of(reply: Command) -> Any:
@@ -42,10 +62,14 @@ def test_nobody_need_be_online_and_nobody_is_told(
     consumed: Any, fields: dict[str, str], first: int, second: int
 ) -> None:
     peer = consumed.consumer("g", "c1", "t")
+    waiting = [parked(consumed, queue_id) for queue_id in (0, 1)]
     assert offsets_of(reset(consumed, **fields)) == {queue(0): first, queue(1): second}
     assert peer.sent == []
     assert [consumed.offsets.query("g", "t", queue_id) for queue_id in (0, 1)] == [first, second]
-    assert consumed.woken == [("t", 0, "g"), ("t", 1, "g")]
+    consumed.loop.turn()
+    for pull, offset in zip(waiting, (first, second), strict=True):
+        (reply,) = pull.take()
+        assert (reply.code, (reply.ext or {})["nextBeginOffset"]) == (21, str(offset))
     assert (
         consumed.json(208, {"consumerGroup": "g"})["offsetTable"][queue(0)]["pullOffset"] == first
     )

@@ -86,7 +86,7 @@ def test_a_list_of_topics_is_stored_whole_or_not_at_all(rig: Any) -> None:
 
 def test_a_deleted_topic_takes_queues_offsets_and_figures_with_it(rig: Any) -> None:
     rig.topic("Orders")
-    rig.store.add("Orders", 0, 1, 2)
+    rig.add("Orders", 0, 1, 2)
     rig.offsets.commit("g", "Orders", 0, 1)
     rig.stats.topic_put("Orders").count = 5
     assert rig.ask(215, {"topic": "Orders"}).code == 0
@@ -99,7 +99,7 @@ def test_a_deleted_topic_takes_queues_offsets_and_figures_with_it(rig: Any) -> N
 def test_a_deleted_topic_takes_along_what_is_to_be_popped_again(rig: Any) -> None:
     for topic in ("Orders", "%RETRY%g_Orders", "%RETRY%g+Orders", "%RETRY%g_Others"):
         rig.topic(topic)
-        rig.store.add(topic, 0, 1)
+        rig.add(topic, 0, 1)
         rig.offsets.commit("g", topic, 0, 1)
     assert rig.ask(215, {"topic": "Orders"}).code == 0
     assert rig.topics.names() == ["%RETRY%g_Others"]
@@ -131,7 +131,7 @@ def test_all_topics_come_at_once_or_page_by_page(rig: Any) -> None:
         ext = {"topicSeq": str(start), "dataVersion": version, "maxTopicNum": "2"}
         return list(rig.json(21, ext)["topicConfigTable"])
 
-    version = f'{{"counter":3,"timestamp":{rig.clock.now_ms}}}'
+    version = f'{{"counter":3,"timestamp":{rig.clock.wall_ms()}}}'
     assert page(0, "") == ["a", "b"]
     assert page(2, version) == ["c"]
     assert page(2, '{"counter":2,"timestamp":1}') == ["a", "b"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cometmq.broker.pop.forms import origin_of
+from cometmq.broker.clients.pop_sharing import share_for_pop
 from cometmq.broker.pop.handle import (
     Handle,
     Popped,
@@ -12,9 +12,9 @@ from cometmq.broker.pop.handle import (
     parse_handle,
     start_offset_info,
 )
-from cometmq.broker.pop.names import kind_of, real_topic
 from cometmq.broker.pop.picking import Source, pick_order
-from cometmq.broker.pop.sharing import share_for_pop
+from cometmq.broker.pop.pop_topics import kind_of, real_topic
+from cometmq.broker.pop.popped_forms import origin_of
 from cometmq.model.message_queue import MessageQueue
 from cometmq.protocol.refusal import Refused
 

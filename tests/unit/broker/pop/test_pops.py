@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from tests.unit.broker.pop.rig import GROUP, INVISIBLE, RETRY, REVIVE, TOPIC, PopRig
 
-from cometmq.broker.filters import MessageFilter
-from cometmq.broker.pop.checkpoint import Ack
-from cometmq.broker.pop.names import retry_topic_v2
+from cometmq.broker.filters.message_filter import MessageFilter
+from cometmq.broker.pop.check_points import Ack
+from cometmq.broker.pop.pop_topics import retry_topic_v2
 from cometmq.broker.pop.pops import CARRY_COUNT
 from cometmq.model.group import SubscriptionGroupConfig
 from cometmq.model.java_hash import java_hash
-from cometmq.model.record import decode_record
+from cometmq.model.messages.record import decode_record
 from cometmq.protocol import fastjson
-from cometmq.store.new_messages import NewMessage
+from cometmq.store.log.new_messages import NewMessage
 from cometmq.testing.faulty_files import Outage
 
 SECONDS = INVISIBLE / 1000
@@ -53,7 +53,7 @@ def test_what_is_not_acknowledged_comes_again_with_one_more_try(rig: PopRig) -> 
     assert (record.body, record.reconsume_times, record.topic) == (b"lost", 1, TOPIC)
     assert record.properties["1ST_POP_TIME"] == str(pop_time)
     assert record.properties["POP_CK"] == (
-        f"0 {result.pop_time} {INVISIBLE} {result.revive_queue_id} 1 b 0 0"
+        f"0 {result.pop_time} {INVISIBLE} {result.revive_queue_id} 1 b49 0 0"
     )
     (stored,) = rig.records(RETRY)
     assert stored.topic == RETRY
@@ -81,7 +81,7 @@ def test_a_batch_of_acknowledgements_is_one_record(rig: PopRig) -> None:
     point, acked = rig.records(REVIVE, queue_id)
     assert (point.properties["TAGS"], acked.properties["TAGS"]) == ("ck", "bAck")
     assert fastjson.loads(point.body) == {
-        **{"bn": "b", "bm": 0, "c": GROUP, "d": [0, 1, 2, 3], "it": INVISIBLE, "n": 4},
+        **{"bn": "b49", "bm": 0, "c": GROUP, "d": [0, 1, 2, 3], "it": INVISIBLE, "n": 4},
         **{"pt": key.pop_time, "q": 0, "ro": 0, "so": 0, "t": TOPIC},
     }
     assert fastjson.loads(acked.body)["aol"] == [0, 2, 3]
@@ -127,7 +127,7 @@ def test_after_the_last_try_a_message_is_a_dead_letter(rig: PopRig) -> None:
     (dead,) = rig.records("%DLQ%g")
     assert (dead.body, dead.reconsume_times) == (b"poison", 3)
     assert dead.properties["RETRY_TOPIC"] == TOPIC
-    assert (rig.service.revival.revived_count, rig.service.revival.buried_count) == (2, 1)
+    assert (rig.rooms.pop.revival.revived_count, rig.rooms.pop.revival.buried_count) == (2, 1)
 
 
 def test_unwanted_messages_are_passed_over(rig: PopRig) -> None:
@@ -225,19 +225,19 @@ def test_a_crash_keeps_what_is_out_and_what_is_done(rig: PopRig, outage: Outage)
     assert rig.bodies() == [b"0"]
 
 
-def test_a_stop_hands_over_positions_and_a_start_goes_on(rig: PopRig) -> None:
+async def test_a_stop_hands_over_positions_and_a_start_goes_on(rig: PopRig) -> None:
     for number in range(3):
         rig.put(b"%d" % number)
     outs = dict(rig.pop())
     rig.ack(outs[b"0"])
-    rig.restart()
+    await rig.restart()
     assert rig.offsets.query(GROUP, TOPIC, 0) == 3
     assert rig.bodies() == []
     rig.ack(outs[b"1"])
-    rig.restart()
+    await rig.restart()
     rig.advance(SECONDS)
     assert rig.bodies() == [b"2"]
-    rig.restart()
+    await rig.restart()
     assert len(rig.pops.in_flight) == 1
 
 
@@ -295,7 +295,7 @@ def test_a_full_disk_delays_what_is_due(rig: PopRig) -> None:
     assert rig.bodies() == [b"x"]
 
 
-def test_retry_topics_of_the_second_kind() -> None:
+async def test_retry_topics_of_the_second_kind() -> None:
     rig = PopRig(enableRetryTopicV2="true")
     rig.put()
     rig.pop()
@@ -305,7 +305,7 @@ def test_retry_topics_of_the_second_kind() -> None:
     assert [one.topic for one in result.popped] == [topic]
     (record,) = rig.given(result)
     assert record.properties["POP_CK"].split(" ")[4] == "2"
-    rig.restart()
+    await rig.restart()
     assert len(rig.records(topic)) == 1
 
 
@@ -366,10 +366,10 @@ def test_check_points_of_a_rocketmq_broker_come_through_its_timer(rig: PopRig) -
     pop_time = rig.clock.wall_ms() - INVISIBLE
     rig.offsets.commit(GROUP, TOPIC, 0, 2)
     point = {
-        **{"bm": 0, "bn": "b", "c": GROUP, "d": [0, 1], "it": INVISIBLE, "n": 2},
+        **{"bm": 0, "bn": "b49", "c": GROUP, "d": [0, 1], "it": INVISIBLE, "n": 2},
         **{"pt": pop_time, "q": 0, "ro": 0, "so": 0, "t": TOPIC},
     }
-    ack = {"ao": 1, "bn": "b", "c": GROUP, "pt": pop_time, "q": 0, "so": 0, "t": TOPIC}
+    ack = {"ao": 1, "bn": "b49", "c": GROUP, "pt": pop_time, "q": 0, "so": 0, "t": TOPIC}
 
     def arrive(tag: str, body: object) -> None:
         rig.store.put(

@@ -1,71 +1,31 @@
-"""A schedule around a real store on a disk in memory, and timers that fire when the clock is moved."""
+"""A broker that only delivers messages of delay levels, of 1 s, 5 s and a minute."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
+from tests.unit.broker.rig import Rig
 
-from cometmq.broker.config import load_broker_config
-from cometmq.broker.live_config import LiveConfig
-from cometmq.broker.schedule.schedule import Schedule
-from cometmq.broker.stats import BrokerStats
+from cometmq.broker.master_duties import Duty
 from cometmq.model.address import pack_host
+from cometmq.model.messages.record import Record
 from cometmq.model.names import SCHEDULE_TOPIC
-from cometmq.model.record import Record, decode_record
-from cometmq.store.message_store import MessageStore
+from cometmq.store.log.new_messages import NewMessage, Stored
 from cometmq.store.meta.delay_offsets import DelayOffsetTable
-from cometmq.store.new_messages import NewMessage, Stored
-from cometmq.testing.fake_clock import FakeClock
-from cometmq.testing.fake_timers import FakeTimers
-from cometmq.testing.faulty_files import FaultyFiles
-
-SETTINGS = {
-    "brokerName": "b",
-    "storePathRootDir": "/store",
-    "mappedFileSizeCommitLog": "65536",
-    "mappedFileSizeConsumeQueue": "2000",
-    "maxHashSlotNum": "100",
-    "maxIndexNum": "4000",
-    "maxMessageSize": "8192",
-    "messageDelayLevel": "1s 5s 1m",
-}
 
 
-class Rig:
-    """``open`` starts a life of the broker; ``close`` ends it, ``crash`` does so without a word."""
+class ScheduleRig(Rig):
+    def master_duties(self) -> Sequence[Duty]:
+        return (self.rooms.schedule,)
 
-    def __init__(self, settings: dict[str, str]) -> None:
-        self.clock = FakeClock()
-        self.files = FaultyFiles(self.clock)
-        self.settings = {**SETTINGS, **settings}
-        self.restored: list[tuple[str, int]] = []
-        self.open()
+    @property
+    def table(self) -> DelayOffsetTable:
+        return self.schedule._table
 
-    def open(self, **settings: str) -> None:
-        self.settings.update(settings)
-        config, _ = load_broker_config(self.settings)
-        self.timers = FakeTimers(self.clock)
-        host = pack_host("127.0.0.1", 10911)
-        self.store = MessageStore(config.store, store_host=host, files=self.files, clock=self.clock)
-        self.store.load()
-        self.stats = BrokerStats(self.clock)
-        self.table = DelayOffsetTable("/store/config", self.files, self.clock)
-        self.table.load()
-        self.schedule = Schedule(
-            live=LiveConfig(config, clock=self.clock, files=self.files),
-            store=self.store,
-            table=self.table,
-            stats=self.stats,
-            clock=self.clock,
-            timers=self.timers,
-            restore_topic=lambda topic, queues: self.restored.append((topic, queues)),
-        )
-        self.schedule.resume()
-
-    def put(self, body: bytes = b"x", level: int = 1, **fields: object) -> Stored:
+    def put(self, body: bytes = b"x", level: int = 1, topic: str = "T") -> Stored:
         message = NewMessage(
-            topic=str(fields.get("topic", "T")),
+            topic=topic,
             queue_id=2,
             body=body,
             properties=b"UNIQ_KEY\x01K" + body + b"\x02TAGS\x01A\x02KEYS\x01k1 k2",
@@ -78,17 +38,12 @@ class Rig:
         )
         return self.schedule.put(message, level)
 
-    def advance(self, seconds: float) -> None:
-        self.timers.advance(seconds)
+    async def save(self) -> None:
+        """What it does by itself every few seconds."""
+        await self.flush_during(self.schedule.save())
 
     def records(self, topic: str = "T", queue_id: int = 2) -> list[Record]:
-        found = []
-        for offset in range(self.store.max_offset(topic, queue_id)):
-            ((place, _, _),) = self.store.entries(topic, queue_id, offset, 1)
-            view = self.store.record_at(place)
-            assert view is not None
-            found.append(decode_record(view))
-        return found
+        return super().records(topic, queue_id)
 
     def delivered(self) -> list[bytes]:
         return [record.body for record in self.records()]
@@ -98,13 +53,8 @@ class Rig:
 
 
 @pytest.fixture
-def make_rig() -> Callable[..., Rig]:
-    def make(**settings: str) -> Rig:
-        return Rig(settings)
+def make_rig() -> Callable[..., ScheduleRig]:
+    def make(**settings: str) -> ScheduleRig:
+        return ScheduleRig({"messageDelayLevel": "1s 5s 1m", **settings})
 
     return make
-
-
-@pytest.fixture
-def rig() -> Rig:
-    return Rig({})

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
-
-from cometmq.testing.faulty_files import Outage
 
 HOUR = 3600
 
@@ -70,14 +67,14 @@ def test_an_hour_with_a_clock_behind_the_log(rig: Any) -> None:
                 late = rig.clock.monotonic() - put_at.pop(one) - 60
                 assert -0.1 <= late <= 0.8, (one, late)
     assert len(put_at) < 90
-    assert rig.timers.waiting == 1
+    assert rig.loop.waiting == 1
     level = rig.schedule._delivery._levels[3]
     assert len(level.due_times.anchors) < 300, "what is delivered needs no anchor"
 
 
 @pytest.mark.parametrize("jump", [HOUR, -HOUR])
 @pytest.mark.parametrize("ending", ["stop", "crash"])
-def test_with_a_restart_nothing_waits_longer_than_its_delay_or_is_lost_or_repeated(
+async def test_with_a_restart_nothing_waits_longer_than_its_delay_or_is_lost_or_repeated(
     rig: Any, jump: int, ending: str
 ) -> None:
     bodies = [b"%d" % number for number in range(5)]
@@ -87,12 +84,9 @@ def test_with_a_restart_nothing_waits_longer_than_its_delay_or_is_lost_or_repeat
     rig.clock.jump(jump)
     rig.put(b"last", level=2)
     if ending == "stop":
-        asyncio.run(rig.schedule.stop())
-        rig.store.close()
+        await rig.restart()
     else:
-        rig.files.crash_now()
-        rig.files.restart(Outage.PROCESS_KILL)
-    rig.open()
+        rig.crash()
     times = came(rig, 6)
     assert max(times.values()) <= 5
     assert rig.delivered() == [*bodies, b"last"]
@@ -100,11 +94,10 @@ def test_with_a_restart_nothing_waits_longer_than_its_delay_or_is_lost_or_repeat
     assert rig.delivered() == [*bodies, b"last"]
 
 
-def test_the_clock_is_set_back_while_the_broker_is_down(rig: Any) -> None:
+async def test_the_clock_is_set_back_while_the_broker_is_down(rig: Any) -> None:
     for number in range(5):
         rig.put(b"%d" % number, level=2)
-    asyncio.run(rig.schedule.stop())
-    rig.store.close()
+    await rig.stop()
     rig.clock.jump(-HOUR)
     rig.open()
     rig.put(b"new", level=1)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from cometmq.model.java_hash import java_hash
+from cometmq.model.messages.properties import parse_properties
 from cometmq.model.names import SCHEDULE_TOPIC
-from cometmq.model.properties import parse_properties
-from cometmq.store.new_messages import NewMessage
+from cometmq.store.log.new_messages import NewMessage
 
 MakeRig = Callable[..., Any]
 
@@ -51,7 +51,7 @@ def test_a_delivered_message_is_the_one_that_was_put(rig: Any) -> None:
     for key in ("Kx", "k1", "k2"):
         assert len(rig.store.query("T", key, 10, 0, 1 << 62).parts) == 1
     assert rig.stats.topic_put("T").count == 1
-    assert rig.restored == [("T", 3)]
+    assert rig.created == ["T"]
 
 
 def test_each_level_delivers_at_its_time_to_the_millisecond(rig: Any) -> None:
@@ -92,13 +92,13 @@ def test_waiting_messages_cost_nothing(rig: Any) -> None:
     for number in range(2000):
         rig.put(b"%d" % number, level=3)
     rig.advance(0.001)
-    fired = rig.timers.fired
-    assert rig.timers.waiting == 1
+    fired = rig.loop.fired
+    assert rig.loop.waiting == 1
     rig.advance(59)
-    assert rig.timers.fired == fired
+    assert rig.loop.fired == fired
     rig.advance(2)
     assert len(rig.delivered()) == 2000
-    assert rig.timers.waiting == 0, "a level without messages has a timer"
+    assert rig.loop.waiting == 0, "a level without messages has a timer"
 
 
 def test_a_turn_of_the_loop_delivers_a_bounded_number(rig: Any) -> None:
@@ -106,7 +106,7 @@ def test_a_turn_of_the_loop_delivers_a_bounded_number(rig: Any) -> None:
         rig.put(b"%d" % number)
     counts: list[int] = []
     told = SimpleNamespace(
-        is_waiting_for=lambda *_: True, arrived=lambda *_: counts.append(rig.timers.fired)
+        is_waiting_for=lambda *_: True, arrived=lambda *_: counts.append(rig.loop.fired)
     )
     rig.store.arrivals.append(told)
     rig.advance(2)

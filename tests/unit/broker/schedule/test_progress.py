@@ -14,8 +14,8 @@ import pytest
 
 from cometmq.model.names import SCHEDULE_TOPIC
 from cometmq.protocol import fastjson
+from cometmq.store.log.new_messages import NewMessage
 from cometmq.store.meta.delay_offsets import UNKNOWN, DelayOffsetTable
-from cometmq.store.new_messages import NewMessage
 from cometmq.testing.faulty_files import Crashed, Moment, Outage
 
 MakeRig = Callable[..., Any]
@@ -23,33 +23,12 @@ PATH = "/store/config/delayOffset.json"
 GOLDEN = Path(__file__).parents[3] / "golden"
 
 
-def save(rig: Any) -> None:
-    async def main() -> None:
-        saving = asyncio.create_task(rig.schedule.save())
-        await asyncio.sleep(0)
-        rig.store.flush()
-        await saving
-
-    asyncio.run(main())
-
-
-def stop(rig: Any) -> None:
-    asyncio.run(rig.schedule.stop())
-    rig.store.close()
-
-
-def crash(rig: Any, outage: Outage = Outage.PROCESS_KILL) -> None:
-    rig.files.crash_now()
-    rig.files.restart(outage)
-    rig.open()
-
-
-def test_a_clean_stop_says_how_far_it_came_in_rocketmqs_form(rig: Any) -> None:
+async def test_a_clean_stop_says_how_far_it_came_in_rocketmqs_form(rig: Any) -> None:
     for number in range(3):
         rig.put(b"%d" % number)
     rig.put(b"later", level=3)
     rig.advance(2)
-    stop(rig)
+    await rig.stop()
     content = rig.files.read(PATH).decode()
     end = rig.table.log_offset
     assert content == ('{\n\t"offsetTable":{1:3,3:0\n\t},\n\t"logOffset":' + str(end) + "\n}")
@@ -58,9 +37,9 @@ def test_a_clean_stop_says_how_far_it_came_in_rocketmqs_form(rig: Any) -> None:
     assert rig.delivered() == [b"0", b"1", b"2", b"later"]
 
 
-def test_messages_come_due_while_the_broker_is_down(rig: Any) -> None:
+async def test_messages_come_due_while_the_broker_is_down(rig: Any) -> None:
     rig.put(b"x")
-    stop(rig)
+    await rig.stop()
     rig.clock.advance(3600)
     rig.open()
     rig.advance(0.01)
@@ -72,23 +51,23 @@ def test_a_kill_before_the_first_save_repeats_nothing(rig: Any) -> None:
         rig.put(b"%d" % number)
     rig.advance(2)
     rig.put(b"last")
-    crash(rig)
+    rig.crash()
     assert not rig.files.exists(PATH)
     rig.advance(2)
     assert rig.delivered() == [b"0", b"1", b"2", b"3", b"4", b"last"]
 
 
-def test_a_kill_after_a_save_repeats_nothing(rig: Any) -> None:
+async def test_a_kill_after_a_save_repeats_nothing(rig: Any) -> None:
     for level in (1, 2):
         for number in range(3):
             rig.put(b"%d-%d" % (level, number), level)
     rig.advance(2)
-    save(rig)
+    await rig.save()
     assert rig.table.offsets == {1: 3, 2: 0}
     rig.put(b"1-3")
     rig.advance(10)
     rig.put(b"1-4")
-    crash(rig)
+    rig.crash()
     rig.advance(10)
     assert sorted(rig.delivered()) == [
         b"1-0",
@@ -102,30 +81,29 @@ def test_a_kill_after_a_save_repeats_nothing(rig: Any) -> None:
     ]
 
 
-def test_a_save_waits_for_the_disk(rig: Any) -> None:
+async def test_a_save_waits_for_the_disk(rig: Any) -> None:
     """Otherwise a power loss could take the copies and leave the word that they were made."""
     rig.put(b"x")
     rig.store.flush()
     rig.advance(2)
-
-    async def main() -> None:
-        saving = asyncio.create_task(rig.schedule.save())
-        await asyncio.sleep(0.01)
-        assert not saving.done()
-        assert not rig.files.exists(PATH)
-        rig.store.watermarks.flushed.abandon()
-        await saving
-
-    asyncio.run(main())
+    saving = asyncio.create_task(rig.schedule.save())
+    while not rig.store.watermarks.flushed.waiting:
+        await asyncio.sleep(0)
+    assert not saving.done()
     assert not rig.files.exists(PATH)
-    crash(rig, Outage.POWER_LOSS)
+    rig.store.watermarks.flushed.abandon()
+    await saving
+    assert not rig.files.exists(PATH)
+    rig.crash(Outage.POWER_LOSS)
     rig.advance(2)
     assert rig.delivered() == [b"x"]
 
 
 @pytest.mark.parametrize("outage", list(Outage))
 @pytest.mark.parametrize("seed", range(12))
-def test_every_surviving_message_has_one_copy(make_rig: MakeRig, seed: int, outage: Outage) -> None:
+async def test_every_surviving_message_has_one_copy(
+    make_rig: MakeRig, seed: int, outage: Outage
+) -> None:
     """Lives that end in a stop, in a crash between two calls of the disk, or in one in the middle of a call."""
     chance = Random(seed)
     rig = make_rig()
@@ -135,15 +113,15 @@ def test_every_surviving_message_has_one_copy(make_rig: MakeRig, seed: int, outa
         if ending == "inside":
             rig.files.crash_in(chance.randrange(1, 80), chance.choice(list(Moment)))
         try:
-            live(rig, chance, numbers)
+            await live(rig, chance, numbers)
             if ending == "stop":
-                stop(rig)
+                await rig.stop()
         except Crashed:
             assert ending == "inside"
         if ending == "stop":
             rig.open()
         else:
-            crash(rig, outage)
+            rig.crash(outage)
     rig.advance(100)
     waited = [r.body for level in (1, 2, 3) for r in rig.waiting(level)]
     copies = Counter(rig.delivered())
@@ -152,48 +130,48 @@ def test_every_surviving_message_has_one_copy(make_rig: MakeRig, seed: int, outa
     assert set(waited) <= set(copies), "not delivered"
 
 
-def live(rig: Any, chance: Random, numbers: Iterator[int]) -> None:
+async def live(rig: Any, chance: Random, numbers: Iterator[int]) -> None:
     for _ in range(chance.randrange(40)):
         rig.put(b"%d" % next(numbers), chance.randrange(1, 4))
         rig.advance(chance.choice([0, 0, 0.1, 1, 7]))
         if chance.random() < 0.1:
             rig.store.flush()
         if chance.random() < 0.1:
-            save(rig)
+            await rig.save()
 
 
-def test_a_quiet_schedule_writes_nothing(rig: Any) -> None:
-    save(rig)
-    stop(rig)
+async def test_a_quiet_schedule_writes_nothing(rig: Any) -> None:
+    await rig.save()
+    await rig.stop()
     assert not rig.files.exists(PATH)
 
 
-def test_the_same_offsets_are_saved_again_while_messages_wait_and_the_log_grows(
+async def test_the_same_offsets_are_saved_again_while_messages_wait_and_the_log_grows(
     rig: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cometmq.broker.schedule.progress.GROWTH_BYTES_MAX", 1000)
+    monkeypatch.setattr("cometmq.broker.schedule.delay_progress.GROWTH_BYTES_MAX", 1000)
     rig.put(b"x", level=3)
     rig.advance(0)
-    save(rig)
+    await rig.save()
     first = rig.table.log_offset
-    save(rig)
+    await rig.save()
     assert rig.table.log_offset == first
     for _ in range(10):
         rig.store.put(_plain())
-    save(rig)
+    await rig.save()
     assert rig.table.log_offset > first
     rig.advance(60)
-    save(rig)
+    await rig.save()
     last = rig.table.log_offset
     for _ in range(10):
         rig.store.put(_plain())
-    save(rig)
+    await rig.save()
     assert rig.table.log_offset == last, "nothing waits, so nothing would have to be looked for"
 
 
-def test_levels_that_the_settings_lost_are_still_delivered(rig: Any) -> None:
+async def test_levels_that_the_settings_lost_are_still_delivered(rig: Any) -> None:
     rig.put(b"x", level=3)
-    stop(rig)
+    await rig.stop()
     rig.open(messageDelayLevel="1s")
     rig.advance(59)
     assert rig.delivered() == []
@@ -201,10 +179,10 @@ def test_levels_that_the_settings_lost_are_still_delivered(rig: Any) -> None:
     assert rig.delivered() == [b"x"]
 
 
-def test_offsets_beyond_the_queue_are_corrected(rig: Any) -> None:
+async def test_offsets_beyond_the_queue_are_corrected(rig: Any) -> None:
     rig.put(b"x")
     rig.advance(2)
-    stop(rig)
+    await rig.stop()
     rig.files.replace(PATH, b'{"offsetTable":{1:77,2:5}}')
     rig.open()
     rig.put(b"y")
@@ -256,7 +234,7 @@ class TestTheFile:
         rig.put(b"x")
         rig.advance(2)
         rig.files.replace(PATH, b'{"offsetTable":{1:0}}')
-        crash(rig)
+        rig.crash()
         rig.advance(2)
         # As RocketMQ does: its own copies cannot be told from other messages.
         assert rig.delivered() == [b"x", b"x"]

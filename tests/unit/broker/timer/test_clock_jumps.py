@@ -17,11 +17,11 @@ HOUR = 3600
 ENDINGS = ["none", "stop", "crash", "saved crash"]
 
 
-def start_again(rig: Any, ending: str) -> None:
+async def start_again(rig: Any, ending: str) -> None:
     if ending == "stop":
-        rig.restart()
+        await rig.restart()
     elif ending == "saved crash":
-        rig.save()
+        await rig.save()
         rig.crash()
     elif ending == "crash":
         rig.crash()
@@ -51,13 +51,13 @@ class TestDelays:
         assert times == pytest.approx({b"%d" % number: 2 + number / 2 for number in range(6)})
 
     @pytest.mark.parametrize("ending", ENDINGS)
-    def test_forward_and_back_again(self, rig: Any, ending: str) -> None:
+    async def test_forward_and_back_again(self, rig: Any, ending: str) -> None:
         rig.put_delay(b"before", 3)
         rig.clock.jump(HOUR)
         rig.advance(1)
         rig.put_delay(b"wrong clock", 3)
         rig.clock.jump(-HOUR)
-        start_again(rig, ending)
+        await start_again(rig, ending)
         rig.put_delay(b"after", 3)
         times = came(rig, 3)
         assert times[b"after"] == pytest.approx(3)
@@ -69,47 +69,47 @@ class TestDelays:
         assert len(rig.delivered()) == 3
 
     @pytest.mark.parametrize("ending", ["stop", "crash", "saved crash"])
-    def test_set_back_while_messages_wait_and_a_restart(self, rig: Any, ending: str) -> None:
+    async def test_set_back_while_messages_wait_and_a_restart(self, rig: Any, ending: str) -> None:
         rig.put_delay(b"a", 3)
         rig.advance(1)
         rig.clock.jump(-HOUR)
-        start_again(rig, ending)
+        await start_again(rig, ending)
         assert came(rig, 1)[b"a"] <= 3
 
-    def test_a_clean_restart_after_a_jump_costs_nothing(self, rig: Any) -> None:
+    async def test_a_clean_restart_after_a_jump_costs_nothing(self, rig: Any) -> None:
         rig.put_delay(b"early", 30)
         rig.clock.jump(HOUR)
         rig.put_delay(b"late", 40)
         rig.advance(10)
-        rig.restart()
+        await rig.restart()
         assert came(rig, 2, 40) == pytest.approx({b"early": 20, b"late": 30})
 
-    def test_the_clock_is_set_back_while_the_broker_is_down(self, rig: Any) -> None:
+    async def test_the_clock_is_set_back_while_the_broker_is_down(self, rig: Any) -> None:
         rig.put_delay(b"a", 3)
-        rig.stop()
+        await rig.stop()
         rig.clock.jump(-HOUR)
         rig.open()
         rig.put_delay(b"b", 3)
         assert came(rig, 2) == pytest.approx({b"a": 3, b"b": 3})
 
-    def test_time_passes_while_the_broker_is_down(self, rig: Any) -> None:
+    async def test_time_passes_while_the_broker_is_down(self, rig: Any) -> None:
         rig.put_delay(b"a", 3)
         rig.put_delay(b"b", 30)
-        rig.stop()
+        await rig.stop()
         rig.clock.advance(10)
         rig.open()
         assert came(rig, 2, 30) == pytest.approx({b"a": 0.1, b"b": 20})
 
-    def test_delays_of_days_are_kept_over_jumps_and_new_copies(
+    async def test_delays_of_days_are_kept_over_jumps_and_new_copies(
         self, rig: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("cometmq.broker.timer.delivery.LOOK_SECONDS_MAX", 60.0)
+        monkeypatch.setattr("cometmq.broker.timer.timer_delivery.LOOK_SECONDS_MAX", 60.0)
         day = 86_400
         rig.put_delay(b"a", 7 * day)
         rig.advance(day)
         rig.clock.jump(HOUR)
         rig.advance(5 * day)
-        rig.restart()
+        await rig.restart()
         rig.advance(day - 1)
         assert rig.delivered() == []
         rig.advance(1.1)
@@ -134,17 +134,17 @@ class TestTimesOfDelivery:
         assert rig.delivered() == [b"a"]
 
     @pytest.mark.parametrize("ending", ENDINGS)
-    def test_forward_and_back_again(self, rig: Any, ending: str) -> None:
+    async def test_forward_and_back_again(self, rig: Any, ending: str) -> None:
         """What comes after is not kept behind what was delivered by the wrong clock."""
         rig.put(b"before", 10)
         rig.clock.jump(HOUR)
         rig.advance(2)
         assert rig.delivered() == [b"before"]
         rig.clock.jump(-HOUR)
-        start_again(rig, ending)
+        await start_again(rig, ending)
         for seconds in (3, 1, 2):
             rig.put(b"%d" % seconds, seconds)
-        start_again(rig, ending)
+        await start_again(rig, ending)
         times = came(rig, 4)
         assert times == pytest.approx({b"before": 0, b"1": 1, b"2": 2, b"3": 3})
         rig.advance(2 * HOUR)
@@ -155,7 +155,7 @@ class TestRecalls:
     @pytest.mark.parametrize("jump", [HOUR, -HOUR])
     @pytest.mark.parametrize("is_delay", [True, False])
     @pytest.mark.parametrize("ending", ENDINGS)
-    def test_find_their_message_after_a_jump(
+    async def test_find_their_message_after_a_jump(
         self, rig: Any, jump: int, is_delay: bool, ending: str
     ) -> None:
         due = rig.now + 4000 * 1000
@@ -165,27 +165,27 @@ class TestRecalls:
         rig.clock.jump(jump)
         rig.put_delay(b"other", 5)
         rig.recall(b"taken back", due)
-        start_again(rig, ending)
+        await start_again(rig, ending)
         rig.advance(3 * HOUR)
         assert sorted(rig.delivered()) == [b"kept", b"other"]
 
 
-def test_a_clock_that_is_set_all_the_time_costs_bounded_files(rig: Any) -> None:
+async def test_a_clock_that_is_set_all_the_time_costs_bounded_files(rig: Any) -> None:
     for number in range(3 * LANES_MAX):
         rig.put_delay(b"%d" % number, 20)
         rig.clock.jump(60)
         rig.advance(0.01)
-    rig.save()
+    await rig.save()
     assert len(rig.timed._lanes) <= LANES_MAX
     rig.advance(30)
     assert len(rig.delivered()) == 3 * LANES_MAX
-    rig.save()
+    await rig.save()
     assert len(rig.timed._lanes) <= 2, "what is empty is let go"
     names = [name for name in rig.files.names("/store/timer") if name.startswith("lane")]
     assert len(names) <= 1
 
 
-def test_the_files_of_a_lane_that_was_let_go_are_not_those_of_a_new_one(rig: Any) -> None:
+async def test_the_files_of_a_lane_that_was_let_go_are_not_those_of_a_new_one(rig: Any) -> None:
     rig.put_delay(b"a", 1)
     rig.clock.jump(HOUR)
     rig.put_delay(b"b", 3)
@@ -195,22 +195,22 @@ def test_the_files_of_a_lane_that_was_let_go_are_not_those_of_a_new_one(rig: Any
     rig.put_delay(b"c", 3)
     assert gone.number not in [lane.number for lane in rig.timed._lanes]
     rig.timed._lanes.remove(gone)
-    rig.save()
+    await rig.save()
     rig.crash()
     rig.advance(3)
     assert rig.delivered() == [b"a", b"b", b"c"]
 
 
-def test_a_clock_that_is_not_set_needs_one_lane_for_delays(rig: Any) -> None:
+async def test_a_clock_that_is_not_set_needs_one_lane_for_delays(rig: Any) -> None:
     for _ in range(100):
         rig.put_delay(b"x", 5)
         rig.advance(3)
-        rig.restart()
+        await rig.restart()
     assert len(rig.timed._lanes) == 2
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_any_jumps_and_ends_lose_and_repeat_nothing(make_rig: MakeRig, seed: int) -> None:
+async def test_any_jumps_and_ends_lose_and_repeat_nothing(make_rig: MakeRig, seed: int) -> None:
     chance = Random(seed)
     rig = make_rig()
     numbers = count()
@@ -222,9 +222,9 @@ def test_any_jumps_and_ends_lose_and_repeat_nothing(make_rig: MakeRig, seed: int
         if chance.random() < 0.2:
             rig.clock.jump(chance.choice([-HOUR, -60, -1, 1, 60, HOUR]))
         if chance.random() < 0.1:
-            rig.save()
+            await rig.save()
         if chance.random() < 0.1:
-            start_again(rig, chance.choice(["stop", "crash"]))
+            await start_again(rig, chance.choice(["stop", "crash"]))
     rig.advance(15 * HOUR)
     assert Counter(rig.delivered()) == Counter(b"%d" % number for number in range(60))
     assert rig.timed.waiting_count == 0

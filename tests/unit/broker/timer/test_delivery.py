@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from cometmq.model.properties import parse_properties
+from cometmq.model.messages.properties import parse_properties
+from cometmq.model.names import TIMER_TOPIC
 from cometmq.protocol.refusal import Refused
-from cometmq.store.new_messages import NewMessage
+from cometmq.store.log.new_messages import NewMessage
 
 MakeRig = Callable[..., Any]
 DAY = 86_400
@@ -23,7 +24,7 @@ def test_a_message_comes_at_its_time_to_the_millisecond(rig: Any) -> None:
     rig.advance(0.001)
     (record,) = rig.records()
     assert record.store_timestamp == due
-    assert rig.restored == [("T", 3)]
+    assert rig.created == [TIMER_TOPIC, "T"]
 
 
 def test_what_waits_is_a_record_as_rocketmq_has_it(rig: Any) -> None:
@@ -77,14 +78,14 @@ def test_many_messages_of_one_moment(rig: Any) -> None:
 
 def test_nothing_happens_while_nothing_waits(rig: Any) -> None:
     rig.advance(100)
-    assert rig.timers.fired == 1
-    assert rig.timers.waiting == 0
+    assert rig.loop.fired == 1
+    assert rig.loop.waiting == 0
 
 
 def test_a_far_message_costs_a_look_now_and_then(rig: Any) -> None:
     rig.put(b"x", 3600)
     rig.advance(300)
-    assert rig.timers.fired < 310
+    assert rig.loop.fired < 310
 
 
 def test_an_earlier_message_does_not_wait_for_a_later_one(rig: Any) -> None:
@@ -105,7 +106,7 @@ def test_the_wall_clock_set_forward(rig: Any) -> None:
 def test_a_message_of_forty_days_is_stored_anew_until_its_time(
     rig: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cometmq.broker.timer.delivery.LOOK_SECONDS_MAX", 60.0)
+    monkeypatch.setattr("cometmq.broker.timer.timer_delivery.LOOK_SECONDS_MAX", 60.0)
     due = rig.now + 40 * DAY * 1000
     rig.put(b"x", 40 * DAY)
     rig.advance(2 * DAY - 1)
@@ -188,7 +189,10 @@ class TestRecall:
         rig.advance(30)
         assert rig.delivered() == [b"a"]
 
-    def test_of_a_message_that_was_stored_anew(self, rig: Any) -> None:
+    def test_of_a_message_that_was_stored_anew(
+        self, rig: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("cometmq.broker.timer.timer_delivery.LOOK_SECONDS_MAX", 60.0)
         due = rig.now + 10 * DAY * 1000
         rig.put(b"a", 10 * DAY)
         rig.advance(3 * DAY)
@@ -197,17 +201,18 @@ class TestRecall:
         assert rig.delivered() == []
         assert rig.timed.recalled_count == 1
 
-    def test_survives_restarts_and_kills(self, rig: Any) -> None:
+    async def test_survives_restarts_and_kills(self, rig: Any) -> None:
         due = rig.now + 5000
         rig.put(b"a", 5)
         rig.put(b"b", 5)
         rig.recall(b"a", due)
-        rig.restart()
+        await rig.restart()
         rig.crash()
         rig.advance(10)
         assert rig.delivered() == [b"b"]
 
-    def test_a_handle_names_the_message(self, rig: Any) -> None:
+    def test_a_handle_names_the_message(self, make_rig: MakeRig) -> None:
+        rig = make_rig(brokerName="b")
         assert rig.timed.handle(rig.message(b"x"), 1794779966001) == (
             "djEgVCBiIDE3OTQ3Nzk5NjYwMDEgS3g="
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -10,10 +11,12 @@ from random import Random
 from typing import Any
 
 import pytest
+from tests.eventually import eventually
 
-from cometmq.broker.timer.peer import PeerProgress
+from cometmq.broker.timer.rocketmq_timercheck import PeerProgress
 from cometmq.model.names import TIMER_TOPIC
-from cometmq.store.new_messages import NewMessage
+from cometmq.store.log.new_messages import NewMessage
+from cometmq.store.timer.timer_checkpoint import CheckpointFile, TimerCheckpoint
 from cometmq.testing.faulty_files import Crashed, Moment, Outage
 
 MakeRig = Callable[..., Any]
@@ -22,32 +25,35 @@ PEER = "/store/config/timercheck"
 RECALL = "TIMER_DEL_UNIQKEY"
 
 
-def test_a_clean_restart(rig: Any) -> None:
+async def test_a_clean_restart(rig: Any) -> None:
     for seconds in (1, 5, 700):
         rig.put(b"%d" % seconds, seconds)
     rig.advance(2)
-    rig.restart()
+    await rig.restart()
     assert rig.timed.waiting_count == 2 + 1, "the one that was done is in the file still"
     rig.advance(1)
     assert rig.timed.waiting_count == 2
-    rig.restart()
+    await rig.restart()
     rig.advance(700)
     assert rig.delivered() == [b"1", b"5", b"700"]
 
 
-def test_the_timer_topic_has_an_entry_from_its_first_use_on(rig: Any) -> None:
-    assert rig.system_topics == []
+async def test_the_timer_topic_has_an_entry_from_its_first_use_on(rig: Any) -> None:
+    assert rig.topics.get(TIMER_TOPIC) is None
     rig.put(b"x", 5)
-    assert rig.system_topics == [TIMER_TOPIC]
-    rig.restart()
-    assert rig.system_topics == [TIMER_TOPIC, TIMER_TOPIC]
+    assert rig.topics.get(TIMER_TOPIC) is not None
+    await rig.stop()
+    rig.files.remove("/store/config/topics.json")
+    rig.files.remove("/store/config/topics.json.bak")
+    rig.open()
+    assert rig.topics.get(TIMER_TOPIC) is not None
 
 
-def test_messages_come_due_while_the_broker_is_down(rig: Any) -> None:
+async def test_messages_come_due_while_the_broker_is_down(rig: Any) -> None:
     rig.put(b"b", 20)
     rig.put(b"a", 10)
     rig.put(b"c", 4000)
-    rig.stop()
+    await rig.stop()
     rig.clock.advance(3600)
     rig.open()
     rig.advance(0.1)
@@ -65,64 +71,92 @@ def test_a_kill_before_the_first_save_loses_and_repeats_nothing(rig: Any) -> Non
     assert rig.delivered() == [b"0", b"1", b"2", b"3", b"4", b"last"]
 
 
-def test_a_kill_after_a_save_repeats_nothing(rig: Any) -> None:
+async def test_a_kill_after_a_save_repeats_nothing(rig: Any) -> None:
     for number in range(10):
         rig.put(b"%d" % number, number + 1)
     rig.advance(3)
-    rig.save()
+    await rig.save()
     rig.put(b"new", 1)
     rig.advance(3)
     rig.crash()
     rig.advance(0.1)
-    rig.save()
+    await rig.save()
     rig.crash()
     rig.advance(10)
     assert sorted(rig.delivered()) == sorted([b"new", *(b"%d" % number for number in range(10))])
 
 
-def test_kill_upon_kill_before_the_index_has_caught_up(rig: Any) -> None:
+async def test_kill_upon_kill_before_the_index_has_caught_up(rig: Any) -> None:
     """The second life ends before it passed over what the first one delivered."""
     for number in range(200):
         rig.put(b"%d" % number, 1)
-    rig.save()
+    await rig.save()
     rig.advance(2)
     rig.crash()
-    rig.save()
+    await rig.save()
     rig.crash()
     rig.advance(2)
-    rig.save()
+    await rig.save()
     rig.crash()
     rig.advance(2)
     assert len(rig.delivered()) == 200
 
 
-def test_a_save_waits_for_the_disk(rig: Any) -> None:
+async def test_a_save_waits_for_the_disk(rig: Any) -> None:
     """Otherwise a power loss could take the copies and leave the word that they were made."""
     rig.put(b"x", 1)
     rig.store.flush()
     rig.advance(2)
-
-    async def main() -> None:
-        saving = asyncio.create_task(rig.timed.save())
-        await asyncio.sleep(0.01)
-        assert not saving.done()
-        assert not rig.files.exists(CHECKPOINT)
-        rig.store.watermarks.flushed.abandon()
-        await saving
-
-    asyncio.run(main())
+    saving = asyncio.create_task(rig.timed.save())
+    while not rig.store.watermarks.flushed.waiting:
+        await asyncio.sleep(0)
+    assert not saving.done()
+    assert not rig.files.exists(CHECKPOINT)
+    rig.store.watermarks.flushed.abandon()
+    await saving
     assert not rig.files.exists(CHECKPOINT)
     rig.crash(Outage.POWER_LOSS)
     rig.advance(2)
     assert rig.delivered() == [b"x"]
 
 
+async def test_what_is_put_while_a_stop_waits_for_a_save_is_neither_lost_nor_delivered_yet(
+    rig: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_saving, may_save = threading.Event(), threading.Event()
+    save = CheckpointFile.save
+
+    def slow_save(file: CheckpointFile, checkpoint: TimerCheckpoint) -> None:
+        is_saving.set()
+        assert may_save.wait(10)
+        save(file, checkpoint)
+
+    monkeypatch.setattr(CheckpointFile, "save", slow_save)
+    rig.put(b"before", 1)
+    saving = asyncio.create_task(rig.save())
+    await eventually(is_saving.is_set)
+    stopping = asyncio.create_task(rig.timed.stop())
+    await asyncio.sleep(0)
+    rig.put(b"time", 1)
+    rig.put_delay(b"delay", 1)
+    rig.advance(2)
+    assert rig.delivered() == []
+    may_save.set()
+    await asyncio.gather(saving, stopping)
+    rig.put(b"after", 1)
+    rig.advance(5)
+    assert rig.delivered() == []
+    rig.timed.resume()
+    rig.advance(5)
+    assert sorted(rig.delivered()) == [b"after", b"before", b"delay", b"time"]
+
+
 @pytest.mark.parametrize("loss", ["all", "checkpoint", "unreadable"])
-def test_a_lost_index_is_made_anew_from_the_log(rig: Any, loss: str) -> None:
+async def test_a_lost_index_is_made_anew_from_the_log(rig: Any, loss: str) -> None:
     for number in range(50):
         rig.put(b"%d" % number, number * 100 + 1)
     rig.advance(1000)
-    rig.stop()
+    await rig.stop()
     if loss == "all":
         rig.files.remove_tree("/store/timer")
     elif loss == "checkpoint":
@@ -136,48 +170,50 @@ def test_a_lost_index_is_made_anew_from_the_log(rig: Any, loss: str) -> None:
     assert rig.delivered() == [b"%d" % number for number in range(50)]
 
 
-def test_a_full_disk_delays_a_save(rig: Any, caplog: pytest.LogCaptureFixture) -> None:
-    rig.save()
+async def test_a_full_disk_delays_a_save(rig: Any, caplog: pytest.LogCaptureFixture) -> None:
+    await rig.save()
     free = rig.files.space("/store")[1]
     for number in range(20):
         rig.put(b"%d" % number, 5000 + number)
     rig.store.flush()
     rig.files.set_free(0)
-    asyncio.run(rig.timed.save())
+    await rig.timed.save()
     assert "timers not saved" in caplog.text
     rig.files.set_free(free)
-    asyncio.run(rig.timed.save())
+    await rig.timed.save()
     rig.crash()
     rig.advance(6000)
     assert rig.delivered() == [b"%d" % number for number in range(20)]
 
 
-def test_a_quiet_broker_writes_nothing(rig: Any) -> None:
-    rig.save()
-    rig.stop()
+async def test_a_quiet_broker_writes_nothing(rig: Any) -> None:
+    await rig.save()
+    await rig.stop()
     assert rig.files.names("/store/timer") == []
     assert not rig.files.exists(PEER)
 
 
-def test_the_same_is_saved_again_while_messages_wait_and_the_log_grows(
+async def test_the_same_is_saved_again_while_messages_wait_and_the_log_grows(
     rig: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cometmq.broker.timer.progress.GROWTH_BYTES_MAX", 1000)
+    monkeypatch.setattr("cometmq.broker.timer.timer_progress.GROWTH_BYTES_MAX", 1000)
     rig.put(b"x", 5000)
     rig.advance(0)
-    rig.save()
+    await rig.save()
     first = rig.files.read(CHECKPOINT)
-    rig.save()
+    await rig.save()
     assert rig.files.read(CHECKPOINT) == first
     for _ in range(10):
         rig.store.put(_plain())
-    rig.save()
+    await rig.save()
     assert rig.files.read(CHECKPOINT) != first
 
 
 @pytest.mark.parametrize("outage", list(Outage))
 @pytest.mark.parametrize("seed", range(25))
-def test_every_surviving_message_has_one_copy(make_rig: MakeRig, seed: int, outage: Outage) -> None:
+async def test_every_surviving_message_has_one_copy(
+    make_rig: MakeRig, seed: int, outage: Outage
+) -> None:
     """Lives that end in a stop, in a crash between two calls of the disk, or in one in the middle of a call."""
     chance = Random(seed)
     rig = make_rig(fileReservedTime="1")
@@ -187,9 +223,9 @@ def test_every_surviving_message_has_one_copy(make_rig: MakeRig, seed: int, outa
         if ending == "inside":
             rig.files.crash_in(chance.randrange(1, 120), chance.choice(list(Moment)))
         try:
-            live(rig, chance, numbers)
+            await live(rig, chance, numbers)
             if ending == "stop":
-                rig.stop()
+                await rig.stop()
         except Crashed:
             assert ending == "inside"
         if ending == "stop":
@@ -215,7 +251,7 @@ def test_every_surviving_message_has_one_copy(make_rig: MakeRig, seed: int, outa
         assert record.store_timestamp >= due, "too early"
 
 
-def live(rig: Any, chance: Random, numbers: Iterator[int]) -> None:
+async def live(rig: Any, chance: Random, numbers: Iterator[int]) -> None:
     for _ in range(chance.randrange(40)):
         body = b"%d" % next(numbers)
         seconds = chance.choice([0.001, 0.5, 3, 60, 700, 4000, 6000])
@@ -227,24 +263,24 @@ def live(rig: Any, chance: Random, numbers: Iterator[int]) -> None:
         if chance.random() < 0.1:
             rig.store.flush()
         if chance.random() < 0.1:
-            rig.save()
+            await rig.save()
 
 
 class TestBesideRocketmq:
-    def test_a_stop_tells_where_to_go_on(self, rig: Any) -> None:
+    async def test_a_stop_tells_where_to_go_on(self, rig: Any) -> None:
         for seconds in (1, 5000, 2, 3):
             rig.put(b"%d" % seconds, seconds)
         rig.advance(2.5)
-        rig.stop()
+        await rig.stop()
         content = rig.files.read(PEER)
         assert len(content) == 4096
         found = PeerProgress.decode(content)
         assert (found.read_ms, found.queue_offset) == (1_700_000_002_000, 1)
 
-    def test_what_a_rocketmq_broker_did_meanwhile_counts(self, rig: Any) -> None:
+    async def test_what_a_rocketmq_broker_did_meanwhile_counts(self, rig: Any) -> None:
         rig.put(b"theirs", 5)
         rig.put(b"ours", 50)
-        rig.stop()
+        await rig.stop()
         progress = PeerProgress(counter=7)
         read_ms = rig.now + 20_000
         rig.files.replace(PEER, progress.moved(read_ms=read_ms, queue_offset=2, now_ms=read_ms))
@@ -253,10 +289,10 @@ class TestBesideRocketmq:
         rig.advance(100)
         assert rig.delivered() == [b"ours"]
 
-    def test_what_it_has_not_seen_does_not_count(self, rig: Any) -> None:
+    async def test_what_it_has_not_seen_does_not_count(self, rig: Any) -> None:
         rig.put(b"seen", 5)
         rig.put(b"unseen", 6)
-        rig.stop()
+        await rig.stop()
         read_ms = rig.now + 20_000
         content = PeerProgress().moved(read_ms=read_ms, queue_offset=1, now_ms=read_ms)
         rig.files.replace(PEER, content)
@@ -265,14 +301,14 @@ class TestBesideRocketmq:
         rig.advance(100)
         assert rig.delivered() == [b"unseen"]
 
-    def test_what_it_stored_anew_comes_once(self, rig: Any) -> None:
+    async def test_what_it_stored_anew_comes_once(self, rig: Any) -> None:
         due = rig.now + 50_000
         for text in ("", "TIMER_ROLL_TIMES\x011\x02"):
             properties = f"UNIQ_KEY\x01K\x02REAL_TOPIC\x01T\x02REAL_QID\x012\x02{text}TIMER_OUT_MS\x01{due}\x02"
             rig.store.put(
                 NewMessage(topic=TIMER_TOPIC, queue_id=0, body=b"x", properties=properties.encode())
             )
-        rig.stop()
+        await rig.stop()
         content = PeerProgress().moved(read_ms=rig.now, queue_offset=2, now_ms=rig.now)
         rig.files.replace(PEER, content)
         rig.open()

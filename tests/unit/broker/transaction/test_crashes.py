@@ -13,7 +13,7 @@ import pytest
 
 from cometmq.base.errors import CometError
 from cometmq.model.names import HALF_OP_TOPIC
-from cometmq.store.new_messages import Stored
+from cometmq.store.log.new_messages import Stored
 from cometmq.testing.faulty_files import Crashed, Moment, Outage
 
 MakeRig = Callable[..., Any]
@@ -30,7 +30,7 @@ class Model:
 
 @pytest.mark.parametrize("outage", list(Outage))
 @pytest.mark.parametrize("seed", range(20))
-def test_exactly_what_was_committed_is_delivered_once(
+async def test_exactly_what_was_committed_is_delivered_once(
     make_rig: MakeRig, seed: int, outage: Outage
 ) -> None:
     chance = Random(seed)
@@ -44,7 +44,7 @@ def test_exactly_what_was_committed_is_delivered_once(
             live(rig, chance, model)
             if ending == "stop":
                 rig.files.cancel_crash()
-                rig.close()
+                await rig.stop()
         except (Crashed, CometError):
             assert ending == "inside"
         if ending == "stop":

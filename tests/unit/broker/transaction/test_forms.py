@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cometmq.broker.transaction.forms import (
+from cometmq.broker.transaction.transaction_forms import (
     check_count_of,
     committed_form,
     copy_form,
@@ -21,11 +21,11 @@ from cometmq.broker.transaction.forms import (
     marked_offsets,
     question_body,
 )
+from cometmq.model.messages.properties import parse_properties
+from cometmq.model.messages.record import Record, decode_record, peek
+from cometmq.model.messages.record_layout import MAGIC_BLANK
 from cometmq.model.names import HALF_OP_TOPIC, HALF_TOPIC, TRANSACTION_DISCARD_TOPIC
-from cometmq.model.properties import parse_properties
-from cometmq.model.record import Record, decode_record, peek
-from cometmq.model.record_layout import MAGIC_BLANK
-from cometmq.store.new_messages import NewMessage
+from cometmq.store.log.new_messages import NewMessage
 
 GOLDEN = Path(__file__).parents[3] / "golden"
 

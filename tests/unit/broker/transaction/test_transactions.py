@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Callable
 from typing import Any
@@ -11,10 +10,10 @@ import pytest
 
 from cometmq.base.errors import DiskFull, RecordTooLarge
 from cometmq.broker.transaction import open_table
-from cometmq.broker.transaction.recovery import TRANSACTION_GROUP
+from cometmq.broker.transaction.open_at_start import TRANSACTION_GROUP
 from cometmq.model.names import HALF_OP_TOPIC, HALF_TOPIC
 from cometmq.protocol.refusal import Refused
-from cometmq.store.new_messages import NewMessage
+from cometmq.store.log.new_messages import NewMessage
 from cometmq.testing.faulty_files import Outage
 
 MakeRig = Callable[..., Any]
@@ -31,8 +30,7 @@ def test_a_half_message_is_not_delivered_before_it_is_committed(rig: Any) -> Non
     assert delivered.prepared_transaction_offset == place.physical_offset
     assert delivered.properties["PGROUP"] == "PG"
     assert rig.marks == [b"0"]
-    assert rig.topics.restored == [("T", 3)]
-    assert rig.topics.made == {HALF_TOPIC, HALF_OP_TOPIC}
+    assert rig.created == [HALF_TOPIC, HALF_OP_TOPIC, "T"]
 
 
 def test_what_is_rolled_back_is_never_delivered(rig: Any) -> None:
@@ -43,14 +41,15 @@ def test_what_is_rolled_back_is_never_delivered(rig: Any) -> None:
     assert rig.round() == []
 
 
-def test_the_first_decision_counts(rig: Any) -> None:
+async def test_the_first_decision_counts(rig: Any) -> None:
     place = rig.half(b"a")
     assert rig.commit(place) is not None
     assert rig.commit(place) is None
     assert rig.roll_back(place) is None
-    for reopen in (rig.crash, lambda: (rig.close(), rig.open())):
-        reopen()
-        assert rig.commit(place) is None
+    rig.crash()
+    assert rig.commit(place) is None
+    await rig.restart()
+    assert rig.commit(place) is None
     assert (rig.delivered, rig.marks) == ([b"a"], [b"0"])
 
 
@@ -117,7 +116,7 @@ def test_asked_too_often(rig: Any) -> None:
     assert rig.transactions.open_count == 0
     assert rig.roll_back(place) is None
     assert rig.delivered == []
-    assert "TRANS_CHECK_MAX_TIME_TOPIC" in rig.topics.made
+    assert "TRANS_CHECK_MAX_TIME_TOPIC" in rig.created
 
 
 def test_a_discarded_transaction_is_checked_anew(rig: Any) -> None:
@@ -176,14 +175,14 @@ def test_the_count_of_checks_survives(rig: Any) -> None:
 
 
 def test_a_check_that_nobody_could_be_asked_leaves_no_trace(rig: Any) -> None:
-    rig.producers.are_there = False
+    rig.asked.is_closed = True
     rig.half(b"a")
     log_end = rig.store.max_physical
     for _ in range(20):
         assert rig.round() == []
     assert (rig.discarded, rig.marks, len(rig.halves)) == ([], [], 1)
     assert rig.store.max_physical == log_end
-    rig.producers.are_there = True
+    rig.asked.is_closed = False
     (asked,) = rig.round()
     assert asked.properties["TRANSACTION_CHECK_TIMES"] == "1"
     assert rig.commit(asked) is not None
@@ -193,7 +192,7 @@ def test_a_check_that_nobody_could_be_asked_leaves_no_trace(rig: Any) -> None:
 def test_that_there_is_nobody_to_ask_is_said_once_a_minute(
     rig: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rig.producers.are_there = False
+    rig.asked.is_closed = True
     for number in range(50):
         rig.half(b"%d" % number)
     with caplog.at_level("INFO"):
@@ -205,25 +204,24 @@ def test_that_there_is_nobody_to_ask_is_said_once_a_minute(
 
 
 @pytest.mark.parametrize("restart", ["none", "crash", "stop"])
-def test_a_commit_wins_although_the_broker_has_discarded_the_message(
+async def test_a_commit_wins_although_the_broker_has_discarded_the_message(
     rig: Any, restart: str
 ) -> None:
-    def start_again() -> None:
+    async def start_again() -> None:
         if restart == "crash":
             rig.crash()
         elif restart == "stop":
-            rig.close()
-            rig.open()
+            await rig.restart()
 
     place, other = rig.half(b"a"), rig.half(b"b")
     copies = rig.round()
     for _ in range(4):
         rig.round()
     assert sorted(rig.discarded) == [b"a", b"b"]
-    start_again()
+    await start_again()
     assert rig.commit(place) is not None
     assert rig.delivered == [b"a"]
-    start_again()
+    await start_again()
     # Once, whichever of its half messages names it.
     for again in (place, *(copy for copy in copies if copy.body == b"a")):
         assert rig.commit(again) is None
@@ -313,13 +311,14 @@ def test_positions_do_not_pass_what_the_disk_does_not_have(rig: Any) -> None:
     assert rig.delivered == [b"a"]
 
 
-def test_a_start_reads_from_the_saved_positions_on(rig: Any) -> None:
+async def test_a_start_reads_from_the_saved_positions_on(rig: Any) -> None:
     for number in range(300):
         place = rig.half(b"%d" % number)
         if number != 290:
             rig.roll_back(place)
-    rig.close()
+    await rig.stop()
     read: list[tuple[str, int]] = []
+    rig.is_master = False
     rig.open()
     assert positions(rig) == (290, 290)
     entries = rig.store.entries
@@ -330,18 +329,15 @@ def test_a_start_reads_from_the_saved_positions_on(rig: Any) -> None:
         return found
 
     rig.store.entries = counted
-    rig.transactions.resume()
+    rig.duties.resume()
     assert read == [(HALF_OP_TOPIC, 9), (HALF_TOPIC, 10)]
     assert rig.transactions.open_count == 1
 
 
-def test_a_stop_notes_the_positions_once_the_disk_has_them(rig: Any) -> None:
-    async def main() -> None:
-        rig.roll_back(rig.half())
-        rig.store.watermarks.flushed.on_wait(rig.store.flush)
-        await rig.transactions.stop()
-
-    asyncio.run(main())
+async def test_a_stop_notes_the_positions_once_the_disk_has_them(rig: Any) -> None:
+    rig.roll_back(rig.half())
+    rig.flush_on_demand()
+    await rig.transactions.stop()
     assert positions(rig) == (1, 1)
 
 

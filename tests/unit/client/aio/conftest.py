@@ -9,8 +9,8 @@ import pytest
 
 from cometmq.base.errors import ConnectFailed
 from cometmq.model.consumption import ConsumeFromWhere, ConsumeType, MessageModel
-from cometmq.model.message import ReceivedMessage
 from cometmq.model.message_queue import MessageQueue
+from cometmq.model.messages.message import ReceivedMessage
 from cometmq.model.route import BrokerData, QueueData, TopicRoute
 from cometmq.model.subscription import SubscriptionData, build_subscription
 from cometmq.protocol.bodies.route import encode_route
@@ -21,6 +21,7 @@ from cometmq.protocol.bodies.running import (
 )
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
+from cometmq.remoting.connection import Connection
 
 Answer = Callable[[Command], Command | Awaitable[Command]]
 
@@ -43,6 +44,9 @@ class FakeRemoting:
 
     async def oneway(self, address: str, command: Command) -> None:
         self.calls.append((address, command))
+
+    async def connection(self, address: str) -> Connection:
+        raise ConnectFailed(f"cannot connect to {address}: these servers have no connections")
 
     async def close(self) -> None:
         self.is_closed = True

@@ -14,12 +14,12 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, StatusC
 
 from cometmq.base.errors import UsageError
 from cometmq.client.aio import otel
-from cometmq.client.aio.consume_hooks import ConsumeContext
 from cometmq.client.aio.otel import ConsumeSpans, MessageSpans
-from cometmq.client.core.send_result import SendResult, SendStatus
-from cometmq.model.message import Message
+from cometmq.client.aio.trace.consume_hooks import ConsumeContext
+from cometmq.client.core.send.send_result import SendResult, SendStatus
 from cometmq.model.message_queue import MessageQueue
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.message import Message
+from cometmq.model.messages.received_message import ReceivedMessage
 
 QUEUE = MessageQueue(broker_name="b", queue_id=1, topic="T")
 

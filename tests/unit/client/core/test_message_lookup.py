@@ -7,8 +7,8 @@ import pytest
 from cometmq.base.errors import UsageError
 from cometmq.client.core.message_lookup import lookup, with_key, with_unique_id
 from cometmq.model.address import pack_host
-from cometmq.model.message_id import offset_id_text
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.message_id import offset_id_text
+from cometmq.model.messages.received_message import ReceivedMessage
 
 # address, process id, instance hash, time, counter
 UNIQUE = "0A000001004D00000005000003E80000"

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from cometmq.base.errors import UsageError
-from cometmq.client.core.outcome import Outcome
+from cometmq.client.core.consume.outcome import Outcome
 from cometmq.client.helpers.idempotence import Claim, TableClaims, first_key, once
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.received_message import ReceivedMessage
 from cometmq.testing.fake_clock import FakeClock
 
 

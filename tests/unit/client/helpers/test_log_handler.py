@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from cometmq.base.errors import ConnectFailed, UsageError
-from cometmq.client.aio.producer import PartlySent
-from cometmq.client.core.send_result import SendResult
+from cometmq.client.aio.send.producer import PartlySent
+from cometmq.client.core.send.send_result import SendResult
 from cometmq.client.helpers.log_handler import TopicHandler
-from cometmq.model.message import Message
+from cometmq.model.messages.message import Message
 
 
 class FakeProducer:

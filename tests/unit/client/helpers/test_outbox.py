@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from cometmq.base.errors import ConnectFailed, UsageError
-from cometmq.client.core.send_result import SendResult, SendStatus
+from cometmq.client.core.send.send_result import SendResult, SendStatus
 from cometmq.client.errors import NoRoute
 from cometmq.client.helpers.outbox import Outbox, OutboxFull, OutboxSettings, OutboxTable
-from cometmq.model.message import Message
 from cometmq.model.message_queue import MessageQueue
-from cometmq.model.properties import UNIQ_KEY
+from cometmq.model.messages.message import Message
+from cometmq.model.messages.properties import UNIQ_KEY
 from cometmq.testing.fake_clock import FakeClock
 
 QUICK = OutboxSettings(poll_seconds=0.01, pause_seconds=0.01, pause_seconds_max=0.02)

@@ -8,7 +8,7 @@ import pytest
 
 from cometmq.base.errors import UsageError
 from cometmq.client.helpers.rate_limit import RateLimit
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.received_message import ReceivedMessage
 from cometmq.testing.fake_clock import FakeClock
 
 

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from cometmq.base.errors import UsageError
-from cometmq.client.core.outcome import Outcome
+from cometmq.client.core.consume.outcome import Outcome
 from cometmq.client.helpers.priority import BlockingByPriority, ByPriority
 from cometmq.client.helpers.skip_backlog import SkipOld
-from cometmq.model.received_message import ReceivedMessage
+from cometmq.model.messages.received_message import ReceivedMessage
 from cometmq.testing.fake_clock import FakeClock
 
 

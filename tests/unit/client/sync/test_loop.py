@@ -145,6 +145,19 @@ def test_an_interrupt_ends_the_wait_and_cancels_the_call(loop: LoopThread) -> No
     assert loop.run(double, 3) == 6
 
 
+def test_a_wait_in_portions_ends_with_the_call(
+    loop: LoopThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Windows, where Ctrl-C is seen only between two of them."""
+    monkeypatch.setattr(loops, "WAIT_SECONDS", 0.001)
+
+    async def slow() -> str:
+        await asyncio.sleep(0.05)
+        return "done"
+
+    assert loop.run(slow) == "done"
+
+
 def test_soon_returns_at_once_and_can_be_cancelled(loop: LoopThread) -> None:
     ended: list[str] = []
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cometmq.client import aio, sync
-from cometmq.client.aio.roles import ConsumerRole
+from cometmq.client.aio.instance.roles import ConsumerRole
 
 CLASSES = [
     "LitePullConsumer",

@@ -1,0 +1,1 @@
+"""Who is connected, with which subscriptions; queue locks, and notices to clients."""

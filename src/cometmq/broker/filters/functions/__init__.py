@@ -1,0 +1,1 @@
+"""Filters that are Python functions, run in worker processes."""

@@ -1,0 +1,106 @@
+"""The forms of a popped message: as it is given out again, tried again, or buried. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from cometmq.broker.pop.pop_topics import retry_topic_v1, retry_topic_v2
+from cometmq.model.java_hash import java_hash
+from cometmq.model.messages.properties import (
+    KEYS,
+    ORIGIN_MESSAGE_ID,
+    POP_HANDLE,
+    RETRY_TOPIC,
+    TAGS,
+    TEXT_BYTES_MAX,
+    UNIQ_KEY,
+    render_properties,
+    split_keys,
+)
+from cometmq.model.messages.record import BadRecord, Record, encode_record
+from cometmq.model.messages.record_layout import PLACE
+from cometmq.store.log.new_messages import NewMessage
+
+FIRST_POP_TIME: Final = "1ST_POP_TIME"
+
+
+def queue_offsets(records: bytes | memoryview) -> Iterator[int]:
+    """The offsets in their queue of records that lie one behind the other. Raises BadRecord."""
+    at, end = 0, len(records)
+    while at + PLACE.size <= end:
+        size_bytes, _, queue_offset, _, _ = PLACE.unpack_from(records, at)
+        if size_bytes < PLACE.size:
+            raise BadRecord(f"expected a record at byte {at}, found a size of {size_bytes}")
+        yield queue_offset
+        at += size_bytes
+
+
+def origin_of(topic: str, group: str) -> str:
+    """The topic that consumers ask for, of the one that a message was popped of."""
+    for prefix in (retry_topic_v1(group, ""), retry_topic_v2(group, "")):
+        if topic.startswith(prefix):
+            return topic.removeprefix(prefix)
+    return topic
+
+
+def retry_form(record: Record, topic: str, pop_time: int) -> NewMessage:
+    """The message for a retry topic."""
+    pairs = dict(record.properties)
+    pairs.setdefault(FIRST_POP_TIME, str(pop_time))
+    return _copy(record, topic, _text(record, pairs))
+
+
+def dead_form(record: Record, topic: str, origin: str) -> NewMessage:
+    """The message for the dead letters, which remembers where it came from."""
+    pairs = dict(record.properties)
+    pairs.setdefault(RETRY_TOPIC, origin)
+    pairs.setdefault(ORIGIN_MESSAGE_ID, record.offset_id)
+    return _copy(record, topic, _text(record, pairs))
+
+
+def given_form(record: Record, topic: str, handle: str) -> bytes:
+    """A record of a retry topic as a consumer gets it: under the topic it asked for, with its handle."""
+    pairs = dict(record.properties)
+    pairs[POP_HANDLE] = handle
+    return encode_record(
+        topic=topic.encode(),
+        queue_id=record.queue_id,
+        queue_offset=record.queue_offset,
+        physical_offset=record.physical_offset,
+        flag=record.flag,
+        sys_flag=record.sys_flag,
+        born_timestamp=record.born_timestamp,
+        born_host=record.born_host,
+        store_timestamp=record.store_timestamp,
+        store_host=record.store_host,
+        reconsume_times=record.reconsume_times,
+        prepared_transaction_offset=record.prepared_transaction_offset,
+        body=record.body,
+        properties=_text(record, pairs),
+    )
+
+
+def _text(record: Record, pairs: Mapping[str, str]) -> bytes:
+    """What is added must not make a message too large to be stored or given out."""
+    text = render_properties(pairs).encode()
+    return text if len(text) <= TEXT_BYTES_MAX else record.properties_text.encode()
+
+
+def _copy(record: Record, topic: str, text: bytes) -> NewMessage:
+    pairs = record.properties
+    tag = pairs.get(TAGS)
+    unique_key = pairs.get(UNIQ_KEY)
+    return NewMessage(
+        topic=topic,
+        queue_id=0,
+        body=record.body,
+        properties=text,
+        tags_code=java_hash(tag) if tag else 0,
+        keys=([unique_key] if unique_key else []) + split_keys(pairs.get(KEYS)),
+        flag=record.flag,
+        sys_flag=record.sys_flag,
+        born_timestamp=record.born_timestamp,
+        born_host=record.born_host,
+        reconsume_times=record.reconsume_times + 1,
+    )

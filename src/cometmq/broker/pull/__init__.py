@@ -1,0 +1,1 @@
+"""Pulls and long polling, queue offsets, and queries by id, key and time."""

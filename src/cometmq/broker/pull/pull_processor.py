@@ -1,0 +1,372 @@
+"""Pulls: PULL_MESSAGE, and LITE_PULL_MESSAGE which is the same under another code.
+
+Stored bytes are shipped as they are, straight out of the log's mapping. A pull that finds nothing new may wait in
+``long_polling``; when it is woken it runs once more, without waiting and without committing its offset again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Final
+
+from cometmq.base.errors import StoreError
+from cometmq.base.ports import Clock, EventLoop
+from cometmq.broker.broker_stats import BrokerStats
+from cometmq.broker.clients.client_registry import ClientRegistry
+from cometmq.broker.config.broker_config import BrokerConfig
+from cometmq.broker.config.live_config import LiveConfig
+from cometmq.broker.filters.consumer_filters import ConsumerFilters
+from cometmq.broker.filters.functions.pool import FilterFunctions, FunctionsBusy, FunctionUnusable
+from cometmq.broker.filters.functions.reading import read_by_function
+from cometmq.broker.filters.message_filter import SCAN_COUNT_MAX, MessageFilter
+from cometmq.broker.pull.long_polling import LongPolling, ParkedPull
+from cometmq.broker.pull.pull_subscription import PullWishes, refused
+from cometmq.broker.topic_creation import TopicCreation
+from cometmq.model.flags import PullFlag, is_readable
+from cometmq.model.group import SubscriptionGroupConfig
+from cometmq.protocol.codes import RequestCode, ResponseCode
+from cometmq.protocol.command import FLAG_RESPONSE, Body, Command
+from cometmq.protocol.fields import decode_fields
+from cometmq.protocol.headers.pull import PullMessageHeader
+from cometmq.protocol.refusal import Refused
+from cometmq.remoting.connection import Connection
+from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.store.message_store import UNLIMITED, MessageStore
+from cometmq.store.meta.consumer_offsets import OffsetTable
+from cometmq.store.meta.topics import TopicTable
+from cometmq.store.read.read_results import GetResult, GetStatus
+
+_COMMIT: Final = int(PullFlag.COMMIT_OFFSET)
+_SUSPEND: Final = int(PullFlag.SUSPEND)
+_LITE: Final = int(PullFlag.LITE_PULL)
+
+SUSPEND_SECONDS_MAX: Final = 600.0
+"""Longest time a pull is held, whatever it asks for."""
+
+_CODES: Final = {
+    GetStatus.FOUND: ResponseCode.SUCCESS,
+    GetStatus.MESSAGE_WAS_REMOVING: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    GetStatus.NO_MATCHED_MESSAGE: ResponseCode.PULL_RETRY_IMMEDIATELY,
+    GetStatus.OFFSET_OVERFLOW_ONE: ResponseCode.PULL_NOT_FOUND,
+    GetStatus.OFFSET_FOUND_NULL: ResponseCode.PULL_NOT_FOUND,
+    GetStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
+    GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
+    GetStatus.OFFSET_RESET: ResponseCode.PULL_OFFSET_MOVED,
+}
+
+
+class PullProcessor:
+    """Also owns the pulls that wait; ``long_polling.arrived`` is to be called for every append."""
+
+    def __init__(
+        self,
+        *,
+        live: LiveConfig,
+        store: MessageStore,
+        topics: TopicTable,
+        offsets: OffsetTable,
+        creation: TopicCreation,
+        clients: ClientRegistry,
+        filters: ConsumerFilters,
+        functions: FilterFunctions,
+        stats: BrokerStats,
+        clock: Clock,
+        loop: EventLoop,
+    ) -> None:
+        self._store = store
+        self._topics = topics
+        self._offsets = offsets
+        self._creation = creation
+        self._functions = functions
+        self._wishes = PullWishes(live=live, clients=clients, filters=filters, functions=functions)
+        self._stats = stats
+        self._monotonic = clock.monotonic
+        self.long_polling = LongPolling(
+            self._rerun,
+            clock=clock,
+            loop=loop,
+            capacity=live.current.polling.parked_max,
+        )
+        self._apply(live.current)
+        live.on_change(self._apply)
+
+    def register(self, dispatcher: Dispatcher) -> None:
+        dispatcher.add(RequestCode.PULL_MESSAGE, self.pull)
+        dispatcher.add(RequestCode.LITE_PULL_MESSAGE, self.pull)
+
+    def pull(
+        self, connection: Connection, command: Command
+    ) -> Command | Awaitable[Command | None] | None:
+        header = decode_fields(PullMessageHeader, command.ext)
+        group, wanted = self.admit(connection, header)
+        if (reset := self._reset(connection, header)) is not None:
+            # What this pull would commit is older than the reset.
+            return self._reply(command, header, group, reset)
+        if wanted.function is not None:
+            self._commit(header)
+            return self._pull_by_function(connection, command, header, group, wanted)
+        found = self._read(header, wanted)
+        self._commit(header)
+        if self._waits(connection, command, header, wanted, found):
+            return None
+        return self._reply(command, header, group, found)
+
+    async def _pull_by_function(
+        self,
+        connection: Connection,
+        command: Command,
+        header: PullMessageHeader,
+        group: SubscriptionGroupConfig,
+        wanted: MessageFilter,
+    ) -> Command | None:
+        found = await self._read_by_function(header, wanted)
+        if self._waits(connection, command, header, wanted, found):
+            return None
+        return self._reply(command, header, group, found)
+
+    def _commit(self, header: PullMessageHeader) -> None:
+        if header.sys_flag & _COMMIT and not self._is_slave and header.commit_offset >= 0:
+            self._offsets.commit(
+                header.consumer_group, header.topic, header.queue_id, header.commit_offset
+            )
+
+    def _waits(
+        self,
+        connection: Connection,
+        command: Command,
+        header: PullMessageHeader,
+        wanted: MessageFilter,
+        found: GetResult,
+    ) -> bool:
+        """Whether a pull that found nothing new was parked."""
+        return bool(
+            header.sys_flag & _SUSPEND
+            and code_of(found.status, header.queue_offset) == ResponseCode.PULL_NOT_FOUND
+            # Data is missing in the middle of the queue: no append will ever wake that one.
+            and found.status is not GetStatus.OFFSET_FOUND_NULL
+            and self._park(connection, command, header, wanted)
+        )
+
+    def _rerun(self, parked: ParkedPull) -> None:
+        """Answer a pull that waited. What changed meanwhile (topic deleted, client gone) is judged anew."""
+        connection, command = parked.connection, parked.command
+        try:
+            header = decode_fields(PullMessageHeader, command.ext)
+            group, wanted = self.admit(connection, header)
+            reset = self._reset(connection, header)
+            if wanted.function is not None and reset is None:
+                connection.run_handler(
+                    self._rerun_by_function(connection, command, header, group, wanted)
+                )
+                return
+            found = self._read(header, wanted) if reset is None else reset
+            reply = self._reply(command, header, group, found)
+        except Refused as refusal:
+            reply = command.reply(refusal.code, refusal.remark, ext=refusal.ext)
+        connection.send(reply)
+
+    async def _rerun_by_function(
+        self,
+        connection: Connection,
+        command: Command,
+        header: PullMessageHeader,
+        group: SubscriptionGroupConfig,
+        wanted: MessageFilter,
+    ) -> None:
+        try:
+            found = await self._read_by_function(header, wanted)
+            reply = self._reply(command, header, group, found)
+        except Refused as refusal:
+            reply = command.reply(refusal.code, refusal.remark, ext=refusal.ext)
+        connection.send(reply)
+
+    def admit(
+        self, connection: Connection, header: PullMessageHeader
+    ) -> tuple[SubscriptionGroupConfig, MessageFilter]:
+        """The checks of a pull in RocketMQ's order, and what it wants. Raises Refused."""
+        if not self._is_readable:
+            raise refused(ResponseCode.NO_PERMISSION, "the broker pulling message is forbidden")
+        if header.sys_flag & _LITE and not self._is_lite_pull:
+            raise refused(
+                ResponseCode.NO_PERMISSION, "the broker pulling message of lite pull is forbidden"
+            )
+        group = self._creation.group(header.consumer_group, connection)
+        if group is None:
+            raise refused(
+                ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+                f"subscription group [{header.consumer_group}] does not exist",
+            )
+        if not group.consume_enable:
+            raise refused(
+                ResponseCode.NO_PERMISSION,
+                f"subscription group no permission, {header.consumer_group}",
+            )
+        topic = self._topics.get(header.topic)
+        if topic is None:
+            raise refused(
+                ResponseCode.TOPIC_NOT_EXIST,
+                f"topic[{header.topic}] not exist, apply first please!",
+            )
+        if not is_readable(topic.perm):
+            raise refused(
+                ResponseCode.NO_PERMISSION,
+                f"the topic[{header.topic}] pulling message is forbidden",
+            )
+        if not 0 <= header.queue_id < topic.read_queue_nums:
+            raise refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}] "
+                f"topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[{connection.peer}]",
+            )
+        return group, self._wishes.filter_of(header, group)
+
+    def _reset(self, connection: Connection, header: PullMessageHeader) -> GetResult | None:
+        """Where to go on instead, if somebody has reset the group's position and this reader does not know it yet."""
+        topic, queue_id = header.topic, header.queue_id
+        offset = self._offsets.told_reset(header.consumer_group, topic, queue_id, connection.peer)
+        if offset is None:
+            return None
+        store = self._store
+        return GetResult(
+            GetStatus.OFFSET_RESET,
+            offset,
+            max(store.min_offset(topic, queue_id), 0),
+            store.max_offset(topic, queue_id),
+        )
+
+    def _read(self, header: PullMessageHeader, wanted: MessageFilter) -> GetResult:
+        started = self._monotonic()
+        try:
+            found = self._store.get(
+                header.topic,
+                header.queue_id,
+                header.queue_offset,
+                min(max(header.max_msg_nums, 1), SCAN_COUNT_MAX),
+                max_bytes=header.max_msg_bytes or UNLIMITED,
+                tags=None if wanted.tags is None else wanted.tags.__contains__,
+                record=wanted.by_record,
+                scan_max=wanted.scan_count,
+                unit=wanted.by_unit,
+            )
+        except StoreError as error:
+            raise refused(
+                ResponseCode.SYSTEM_ERROR, f"store getMessage return null: {error}"
+            ) from error
+        took_ms = int((self._monotonic() - started) * 1000)
+        if took_ms > self._stats.get_max_ms:
+            self._stats.get_max_ms = took_ms
+        self._pulled(header, found)
+        return found
+
+    def _pulled(self, header: PullMessageHeader, found: GetResult) -> None:
+        self._offsets.pulled(
+            header.consumer_group, header.topic, header.queue_id, found.next_offset
+        )
+
+    async def _read_by_function(
+        self, header: PullMessageHeader, wanted: MessageFilter
+    ) -> GetResult:
+        assert wanted.function is not None
+        try:
+            found = await read_by_function(
+                self._store,
+                self._functions,
+                wanted.function,
+                header,
+                seconds_max=self._function_seconds,
+                monotonic=self._monotonic,
+            )
+        except StoreError as error:
+            raise refused(
+                ResponseCode.SYSTEM_ERROR, f"store getMessage return null: {error}"
+            ) from error
+        except FunctionUnusable as error:
+            raise refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from error
+        except FunctionsBusy as error:
+            raise refused(ResponseCode.SYSTEM_BUSY, str(error)) from error
+        self._pulled(header, found)
+        return found
+
+    def _park(
+        self,
+        connection: Connection,
+        command: Command,
+        header: PullMessageHeader,
+        wanted: MessageFilter,
+    ) -> bool:
+        if self._is_long_polling:
+            seconds = min(max(header.suspend_timeout_millis, 0) / 1000, SUSPEND_SECONDS_MAX)
+        else:
+            seconds = self._short_polling_seconds
+        parked = ParkedPull(
+            connection,
+            command,
+            topic=header.topic,
+            queue_id=header.queue_id,
+            offset=header.queue_offset,
+            tags=wanted.tags,
+            wants=wanted.by_properties,
+        )
+        return self.long_polling.park(parked, seconds)
+
+    def _reply(
+        self,
+        command: Command,
+        header: PullMessageHeader,
+        group: SubscriptionGroupConfig,
+        found: GetResult,
+    ) -> Command:
+        if found.status is GetStatus.FOUND:
+            self._count(header, found)
+        else:
+            self._stats.pulls_missed.count += 1
+        suggested = 0
+        if self._is_slave_read:
+            suggested = (
+                group.which_broker_when_consume_slowly if found.suggest_slave else group.broker_id
+            )
+        parts: list[Body] | None = list(found.parts) if found.parts else None
+        return Command(
+            int(code_of(found.status, header.queue_offset)),
+            {
+                "suggestWhichBrokerId": str(suggested),
+                "nextBeginOffset": str(found.next_offset),
+                "minOffset": str(found.min_offset),
+                "maxOffset": str(found.max_offset),
+            },
+            b"",
+            FLAG_RESPONSE,
+            command.opaque,
+            found.status.value,
+            encoding=command.encoding,
+            body_parts=parts,
+        )
+
+    def _count(self, header: PullMessageHeader, found: GetResult) -> None:
+        stats = self._stats
+        stats.pulls_found.count += 1
+        for tally in (
+            stats.get_found,
+            stats.group_get(header.topic, header.consumer_group),
+        ):
+            tally.count += found.count
+            tally.size_bytes += found.size_bytes
+
+    def _apply(self, config: BrokerConfig) -> None:
+        self._is_readable = is_readable(config.topics.permission)
+        self._function_seconds = config.filters.function_batch_ms / 1000
+        self._is_lite_pull = config.polling.lite_pull
+        self._is_long_polling = config.polling.long_polling
+        self._short_polling_seconds = config.polling.short_polling_ms / 1000
+        self._is_slave = config.identity.is_slave
+        self._is_slave_read = config.consumers.slave_read
+        self.long_polling.capacity = config.polling.parked_max
+
+
+def code_of(status: GetStatus, offset: int) -> ResponseCode:
+    """What a pull from ``offset`` is answered with."""
+    code = _CODES.get(status)
+    if code is not None:
+        return code
+    # An empty or unknown queue: fine for a reader at its start, a wrong offset for any other.
+    return ResponseCode.PULL_OFFSET_MOVED if offset else ResponseCode.PULL_NOT_FOUND

@@ -1,0 +1,47 @@
+"""The root of the room where messages are read: pulls and those that wait, positions of groups, lookups."""
+
+from __future__ import annotations
+
+from cometmq.broker.core import BrokerCore
+from cometmq.broker.filters.functions.pool import FilterFunctions
+from cometmq.broker.pull.bulk_pull_processor import BulkPullProcessor
+from cometmq.broker.pull.offset_processor import OffsetProcessor
+from cometmq.broker.pull.pull_processor import PullProcessor
+from cometmq.broker.pull.query_processor import QueryProcessor
+from cometmq.broker.request_ports import RequestPorts
+
+
+class PullRoom:
+    """Args: functions: judge messages for groups that filter by a Python function."""
+
+    def __init__(self, core: BrokerCore, *, functions: FilterFunctions) -> None:
+        self._read_ahead = core.store.read_ahead
+        self._pulls = PullProcessor(
+            live=core.live,
+            store=core.store,
+            topics=core.topics,
+            offsets=core.offsets,
+            creation=core.creation,
+            clients=core.clients,
+            filters=core.filters,
+            functions=functions,
+            stats=core.stats,
+            clock=core.clock,
+            loop=core.loop,
+        )
+        self.long_polling = self._pulls.long_polling
+        core.store.arrivals.append(self.long_polling)
+        self._bulk_pulls = BulkPullProcessor(
+            live=core.live, pulls=self._pulls, store=core.store, stats=core.stats
+        )
+        self._offsets = OffsetProcessor(
+            offsets=core.offsets, topics=core.topics, creation=core.creation, store=core.store
+        )
+        self._queries = QueryProcessor(core.store, core.live)
+
+    def register(self, ports: RequestPorts) -> None:
+        ports.serve_reads(self._pulls, self._bulk_pulls)
+        ports.serve(self._offsets, self._queries)
+        ports.main.in_spare_time = self._read_ahead
+        ports.on_close(self.long_polling.forget)
+        ports.on_drain(self.long_polling.answer_all)

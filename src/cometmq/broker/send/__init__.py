@@ -1,0 +1,1 @@
+"""Sends, replies and messages that consumers send back, on their way into the store."""

@@ -1,0 +1,28 @@
+"""The root of the room for transactions: the open ones, who is asked about them, and the request that ends one."""
+
+from __future__ import annotations
+
+from cometmq.broker.core import BrokerCore
+from cometmq.broker.request_ports import RequestPorts
+from cometmq.broker.transaction.questions import ProducerQuestions
+from cometmq.broker.transaction.transaction_processor import TransactionProcessor
+from cometmq.broker.transaction.transactions import Transactions
+
+
+class TransactionRoom:
+    def __init__(self, core: BrokerCore) -> None:
+        self.transactions = Transactions(
+            live=core.live,
+            store=core.store,
+            offsets=core.offsets,
+            topics=core.creation,
+            questions=ProducerQuestions(core.clients, core.broker_name),
+            stats=core.stats,
+            clock=core.clock,
+        )
+        self._ends = TransactionProcessor(
+            live=core.live, transactions=self.transactions, store=core.store, clock=core.clock
+        )
+
+    def register(self, ports: RequestPorts) -> None:
+        ports.serve(self._ends)

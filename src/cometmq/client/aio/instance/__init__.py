@@ -1,0 +1,1 @@
+"""What producers and consumers of a client share: name servers, routes, connections, heartbeats."""

@@ -1,0 +1,1 @@
+"""How far a group has consumed, kept at the brokers or in a file."""

@@ -1,0 +1,1 @@
+"""Consumers that ask for messages: pull and lite pull."""

@@ -1,0 +1,1 @@
+"""The consumer that calls a listener: rebalancing, pulling, retries, order."""

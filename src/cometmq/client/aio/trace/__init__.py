@@ -1,0 +1,1 @@
+"""Hooks that watch sends and consumption, and the message trace made from them."""

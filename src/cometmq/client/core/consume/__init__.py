@@ -1,0 +1,1 @@
+"""Decisions about consuming: rebalance, flow limits, outcomes, positions."""

@@ -1,0 +1,1 @@
+"""Messages: as sent, as received, and the byte layout of their records."""

@@ -1,0 +1,1 @@
+"""The sink ``rocketmq``: rows into topics, each exactly once."""

@@ -1,0 +1,1 @@
+"""The source ``rocketmq``: topics as tables, in batches and as streams."""

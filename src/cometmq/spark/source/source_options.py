@@ -1,0 +1,211 @@
+"""The options of ``spark.read`` and ``spark.readStream`` with format ``rocketmq``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from cometmq.base.errors import UsageError
+from cometmq.model.names import check_group, stored_topic_fault
+from cometmq.model.sql92.selector import Selector
+from cometmq.model.subscription import SQL92, TAG, build_subscription
+from cometmq.spark.columns.schema import chosen_columns
+from cometmq.spark.errors import BadOption
+from cometmq.spark.options import (
+    TRIGGER_LIMITS,
+    ConnectionOptions,
+    OptionReader,
+    read_connection,
+    refuse_in_batch,
+    refuse_in_stream,
+)
+from cometmq.spark.queue_offsets import Positions, Word, parse_positions, parse_time
+
+DEFAULT_GROUP: Final = "CometMQ-Spark"
+"""Pulls need a group. Nothing is ever committed to this one."""
+
+STREAM_ONLY: Final = ("commitOffsets", *TRIGGER_LIMITS)
+BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """``kind`` is TAG or SQL92; ``tags`` are the exact ones, as a broker compares only their hashes."""
+
+    kind: str = TAG
+    expression: str = "*"
+    tags: tuple[str, ...] = ()
+
+    @property
+    def is_all(self) -> bool:
+        return self.kind == TAG and not self.tags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """Its ``repr`` holds no secret."""
+
+    connection: ConnectionOptions
+    topics: tuple[str, ...]
+    topic_pattern: str
+    group: str
+    commits: bool
+    filter: Filter
+    columns: tuple[str, ...]
+    start: Positions | None
+    end: Positions | None
+    group_fallback: Word
+    max_rows: int | None
+    max_bytes: int | None
+    min_rows: int | None
+    max_delay_seconds: float
+    min_partitions: int | None
+    max_records_per_partition: int | None
+    fail_on_data_loss: bool
+    discovery_seconds: float
+    read_seconds: float
+    pull_bytes: int
+    given: frozenset[str]
+    """Lower-case names of all options that were given."""
+
+    def check_for_batch(self) -> None:
+        """Raises BadOption."""
+        refuse_in_batch(self.given, STREAM_ONLY)
+
+    def check_for_stream(self) -> None:
+        """Raises BadOption."""
+        refuse_in_stream(self.given, BATCH_ONLY)
+
+
+def read_source_options(values: Mapping[str, str]) -> SourceOptions:
+    """All options, checked. Raises BadOption."""
+    options = OptionReader(values)
+    connection = read_connection(options)
+    topics, pattern = _topics(options)
+    group, commits = _group(options)
+    start = _positions(options, "startingOffsets", "startingTimestamp")
+    end = _positions(options, "endingOffsets", "endingTimestamp")
+    if not group and any(
+        positions is not None and positions.needs_group for positions in (start, end)
+    ):
+        raise BadOption(
+            "option consumerGroup: expected the group whose offsets are meant by the position 'group', got none"
+        )
+    fallback = options.choice("groupFallback", "earliest", ("earliest", "latest"))
+    source = SourceOptions(
+        connection=connection,
+        topics=topics,
+        topic_pattern=pattern,
+        group=group or DEFAULT_GROUP,
+        commits=commits,
+        filter=_filter(options),
+        columns=_columns(options),
+        start=start,
+        end=end,
+        group_fallback=Word(fallback),
+        max_rows=options.whole("maxRowsPerTrigger"),
+        max_bytes=options.bytes("maxBytesPerTrigger"),
+        min_rows=options.whole("minRowsPerTrigger"),
+        max_delay_seconds=options.seconds("maxTriggerDelay", 15 * 60),
+        min_partitions=options.whole("minPartitions"),
+        max_records_per_partition=options.whole("maxRecordsPerPartition"),
+        fail_on_data_loss=options.flag("failOnDataLoss", True),
+        discovery_seconds=options.seconds("discoveryInterval", 10.0),
+        read_seconds=options.seconds("readTimeout", 60.0),
+        pull_bytes=options.bytes("pullBytes") or 4 * 1024 * 1024,
+        given=frozenset(key.lower() for key in values),
+    )
+    options.finish()
+    if source.min_rows and source.max_rows and source.min_rows > source.max_rows:
+        raise BadOption(
+            f"options minRowsPerTrigger and maxRowsPerTrigger: expected the first to be at most the second, "
+            f"got {source.min_rows} and {source.max_rows}"
+        )
+    return source
+
+
+def _topics(options: OptionReader) -> tuple[tuple[str, ...], str]:
+    # `load("orders")` arrives as the option "path".
+    given = [name for name in ("topic", "topicPattern", "path") if options.has(name)]
+    names, pattern, path = options.text("topic"), options.text("topicPattern"), options.text("path")
+    if len(given) != 1:
+        raise BadOption(
+            "options topic and topicPattern: expected one of them (or the topic in load(...)), "
+            f"got {' and '.join(given) if given else 'none'}"
+        )
+    if pattern:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise BadOption(
+                f"option topicPattern: expected a regular expression, got {pattern!r}: {error}"
+            ) from None
+        return (), pattern
+    topics = [part for text in (names or path).split(",") if (part := text.strip())]
+    for topic in topics:
+        if fault := stored_topic_fault(topic):
+            raise BadOption(
+                f"option topic: expected names of topics divided by commas, got {topic!r}: {fault}"
+            )
+    if not topics:
+        raise BadOption(
+            f"option topic: expected names of topics divided by commas, got {names or path!r}"
+        )
+    return tuple(sorted(set(topics))), ""
+
+
+def _group(options: OptionReader) -> tuple[str, bool]:
+    group = options.text("consumerGroup")
+    commits = options.flag("commitOffsets", bool(group))
+    if group:
+        try:
+            check_group(group)
+        except UsageError as error:
+            raise BadOption(
+                f"option consumerGroup: expected the name of a group, got {group!r}: {error}"
+            ) from None
+    elif commits:
+        raise BadOption(
+            "option commitOffsets: expected consumerGroup beside it, got none; name the group"
+        )
+    return group, commits
+
+
+def _positions(options: OptionReader, by_offset: str, by_time: str) -> Positions | None:
+    offsets, time = options.text(by_offset), options.text(by_time)
+    if offsets and time:
+        raise BadOption(f"options {by_offset} and {by_time}: expected one of them, got both")
+    if time:
+        return Positions(parse_time(by_time, time))
+    return parse_positions(by_offset, offsets) if offsets else None
+
+
+def _filter(options: OptionReader) -> Filter:
+    tags, sql = options.text("tags"), options.text("sql")
+    if tags and sql:
+        raise BadOption(
+            "options tags and sql: expected one of them, got both; SQL can test TAGS too"
+        )
+    if sql:
+        try:
+            # Evaluated by brokers; RocketMQ 4.9 takes a bad one without a word and matches nothing.
+            Selector(sql)
+        except UsageError as error:
+            raise BadOption(f"option sql: {error}") from None
+        return Filter(kind=SQL92, expression=sql)
+    try:
+        subscription = build_subscription("", tags or "*")
+    except UsageError:
+        raise BadOption(f"option tags: expected * or tags like a || b, got {tags!r}") from None
+    return Filter(expression=subscription.sub_string, tags=tuple(subscription.tags_set))
+
+
+def _columns(options: OptionReader) -> tuple[str, ...]:
+    columns = options.text("columns")
+    includes_body = options.flag("includeBody", True)
+    try:
+        return chosen_columns(columns or None, includes_body)
+    except UsageError as error:
+        raise BadOption(str(error)) from None

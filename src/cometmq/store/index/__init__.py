@@ -1,0 +1,1 @@
+"""Index files: from keys and times to records."""

@@ -1,0 +1,1 @@
+"""The commit log: appends by one writer, files, records."""

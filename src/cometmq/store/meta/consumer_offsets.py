@@ -1,0 +1,288 @@
+"""How far each consumer group has read each queue: ``config/consumerOffset.json``.
+
+Kept in memory and saved by ``save_if_changed``, which the broker calls every few seconds and when it stops: after a
+crash, some messages are delivered again. RocketMQ's key of an entry is ``topic@group``.
+
+In addition to the offsets, it keeps how far each group has pulled (``pullOffsetTable``, saved with the others), and
+offsets that were reset but whose consumers do not know it yet. Those are forgotten when the broker stops: the
+consumers then ask for the offset anyway.
+
+Thread rule: the owner thread calls everything; what ``unsaved`` returns may run in a worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from cometmq.base.ports import Clock, Files
+from cometmq.protocol import fastjson
+from cometmq.store.meta.json_file import BadContent, JsonFile, pretty, table_in
+
+_SEPARATOR = "@"
+_SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
+_PULLED = "pullOffsetTable"
+_RESETS = "resetOffsetTable"
+
+PULLED_MAX: Final = 100_000
+"""Maximum number of groups and topics whose pull offsets are kept; others seem to have nothing in flight."""
+
+
+class _Reset(NamedTuple):
+    offset: int
+    told: set[str]
+
+
+class OffsetTable:
+    def __init__(self, directory: str, files: Files, clock: Clock) -> None:
+        self._directory = directory
+        self._files = files
+        self._clock = clock
+        self._file = JsonFile(f"{directory}/consumerOffset.json", files)
+        self._table: dict[str, dict[int, int]] = {}
+        self._pulled: dict[str, dict[int, int]] = {}
+        self._resets: dict[str, dict[int, _Reset]] = {}
+        self._topics: dict[str, set[str]] = {}
+        self._groups: dict[str, set[str]] = {}
+        self._other_content: dict[str, Any] = {}
+        self._change_count = 0
+        self._saved_count = 0
+
+    def load(self) -> None:
+        """Read the file, or its backup; without either, the table is empty.
+
+        Raises:
+            CorruptFile: neither can be read; nothing was changed.
+        """
+        self._files.make_directory(self._directory)
+        self._file.load(self._read)
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """The group continues at ``offset``, which may be less than before, after a reset."""
+        queues = self._table.get(topic + _SEPARATOR + group)
+        if queues is None:
+            queues = self._add(topic, group)
+        if queues.get(queue_id) != offset:
+            queues[queue_id] = offset
+            self._change_count += 1
+
+    def query(self, group: str, topic: str, queue_id: int) -> int:
+        """The committed offset; -1 if the group has none there."""
+        queues = self._table.get(topic + _SEPARATOR + group)
+        return -1 if queues is None else queues.get(queue_id, -1)
+
+    def pulled(self, group: str, topic: str, queue_id: int, next_offset: int) -> None:
+        """The group has pulled what is before ``next_offset``. On its own, this does not cause a save."""
+        key = topic + _SEPARATOR + group
+        queues = self._pulled.get(key)
+        if queues is None:
+            if len(self._pulled) >= PULLED_MAX:
+                return
+            queues = self._pulled[key] = {}
+        queues[queue_id] = next_offset
+
+    def pull_offset(self, group: str, topic: str, queue_id: int) -> int:
+        """How far the group has pulled; at least the committed offset."""
+        queues = self._pulled.get(topic + _SEPARATOR + group, {})
+        return max(self.query(group, topic, queue_id), queues.get(queue_id, -1))
+
+    def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Like ``commit``, and reported to the readers of the queue: see ``told_reset``."""
+        self.commit(group, topic, queue_id, offset)
+        self.pulled(group, topic, queue_id, offset)
+        self._resets.setdefault(topic + _SEPARATOR + group, {})[queue_id] = _Reset(offset, set())
+
+    def is_reset(self, group: str, topic: str, queue_id: int, reader: str = "") -> bool:
+        """Whether there is a reset that a reader has not been told about."""
+        reset = self._resets.get(topic + _SEPARATOR + group, {}).get(queue_id)
+        return reset is not None and reader not in reset.told
+
+    def told_reset(self, group: str, topic: str, queue_id: int, reader: str) -> int | None:
+        """The offset that a queue was reset to, for a reader that has not been told yet.
+
+        Not only for the first reader: that may be one that has given up the queue, and whose last pull was still
+        waiting. Not only for readers at another offset: they may hold messages that they must no longer consume. The
+        reset is complete when a reader that was told comes back.
+        """
+        if not self._resets:
+            return None
+        reset = self._resets.get(topic + _SEPARATOR + group, {}).get(queue_id)
+        if reset is None:
+            return None
+        if reader in reset.told:
+            self.take_reset(group, topic, queue_id)
+            return None
+        reset.told.add(reader)
+        return reset.offset
+
+    def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
+        """The offset that a queue was reset to, once."""
+        if not self._resets:
+            return None
+        key = topic + _SEPARATOR + group
+        queues = self._resets.get(key)
+        if queues is None:
+            return None
+        reset = queues.pop(queue_id, None)
+        if not queues:
+            del self._resets[key]
+        return None if reset is None else reset.offset
+
+    def offsets(self, group: str, topic: str) -> dict[int, int]:
+        """By queue id; a copy."""
+        return dict(self._table.get(topic + _SEPARATOR + group, {}))
+
+    def topics_of(self, group: str) -> set[str]:
+        return set(self._topics.get(group, ()))
+
+    def groups_of(self, topic: str) -> set[str]:
+        return set(self._groups.get(topic, ()))
+
+    def remove_topic(self, topic: str) -> None:
+        for group in self.groups_of(topic) | {
+            group for name, group in self._pulled_by() if name == topic
+        }:
+            self.remove(group, topic)
+
+    def remove_group(self, group: str) -> None:
+        for topic in self.topics_of(group) | {
+            topic for topic, name in self._pulled_by() if name == group
+        }:
+            self.remove(group, topic)
+
+    def remove(self, group: str, topic: str) -> None:
+        """Remove one group's offsets of one topic."""
+        key = topic + _SEPARATOR + group
+        self._pulled.pop(key, None)
+        self._resets.pop(key, None)
+        if self._table.pop(key, None) is None:
+            return
+        for table, outer, inner in ((self._topics, group, topic), (self._groups, topic, group)):
+            table[outer].discard(inner)
+            if not table[outer]:
+                del table[outer]
+        if isinstance(other := self._other_content.get(_RESETS), dict):
+            other.pop(key, None)
+        self._change_count += 1
+
+    def clone(self, source_group: str, group: str, topic: str | None = None) -> None:
+        """Give ``group`` the offsets of another, in one topic or in all of them."""
+        for name in self.topics_of(source_group) if topic is None else {topic}:
+            for queue_id, offset in self.offsets(source_group, name).items():
+                self.commit(group, name, queue_id, offset)
+
+    def replace_all(self, table: Mapping[str, Mapping[int, int]]) -> None:
+        """Become a copy of another broker's table, by ``topic@group``."""
+        self._fill({key: dict(queues) for key, queues in table.items()})
+        self._change_count += 1
+
+    def cut(self, end_offset: Callable[[str, int], int]) -> int:
+        """Lower offsets beyond the end of a queue, given by ``end_offset``. Returns how many were changed.
+
+        The table can be newer than the log: after a power loss, or in a slave that had not received all of it. New
+        messages will get those offsets, and the groups would never see them. The system's own offsets are left alone.
+        """
+        count = 0
+        for key, queues in self._table.items():
+            topic, separator, group = key.partition(_SEPARATOR)
+            if not separator or group.startswith(_SYSTEM_GROUP_PREFIX):
+                continue
+            for queue_id, offset in queues.items():
+                if offset > (end := end_offset(topic, queue_id)):
+                    queues[queue_id] = end
+                    count += 1
+        self._change_count += count
+        return count
+
+    def save_if_changed(self) -> None:
+        """Write the file if an offset has changed since the last save. Raises DiskFull, and then stays changed."""
+        if (write := self.unsaved()) is not None:
+            write()
+
+    def unsaved(self) -> Callable[[], None] | None:
+        """Render the table and return the disk part of a save, for a worker thread; None if nothing changed."""
+        if self._change_count == self._saved_count:
+            return None
+        if isinstance(version := self._other_content.get("dataVersion"), dict):
+            counter = int(version.get("counter", 0)) + 1
+            self._other_content["dataVersion"] = {
+                **version,
+                "counter": counter,
+                "timestamp": self._clock.wall_ms(),
+            }
+        content = pretty(self._content()).encode()
+        changes = self._change_count
+
+        def write() -> None:
+            self._file.save(content)
+            self._saved_count = changes
+
+        return write
+
+    def encode(self) -> bytes:
+        """The content of the file on one line, as a replica requests it."""
+        return fastjson.dumps(self._content())
+
+    def _content(self) -> dict[str, Any]:
+        content = {**self._other_content, "offsetTable": self._table}
+        if self._pulled or _PULLED in content:
+            content[_PULLED] = self._pulled
+        if isinstance(known := content.get("groupTopicMap"), dict):
+            content["groupTopicMap"] = self._group_topics(known)
+        return dict(sorted(content.items()))
+
+    def _group_topics(self, known: Mapping[str, Any]) -> dict[str, list[str]]:
+        """5.x keeps each group's topics next to the offsets: those in the file, in their order, then newer ones."""
+        groups: dict[str, list[str]] = {}
+        for group in dict.fromkeys([*known, *self._topics]):
+            topics = self._topics.get(group, set())
+            listed = known.get(group)
+            old = [one for one in listed if one in topics] if isinstance(listed, list) else []
+            if topics:
+                groups[group] = old + sorted(topics.difference(old))
+        return groups
+
+    def _pulled_by(self) -> Iterator[tuple[str, str]]:
+        """Topic and group of each pull offset."""
+        for key in self._pulled:
+            topic, _, group = key.partition(_SEPARATOR)
+            yield topic, group
+
+    def _add(self, topic: str, group: str) -> dict[int, int]:
+        queues = self._table[topic + _SEPARATOR + group] = {}
+        self._topics.setdefault(group, set()).add(topic)
+        self._groups.setdefault(topic, set()).add(group)
+        return queues
+
+    def _read(self, content: dict[str, Any]) -> None:
+        table = _offsets_in(content, "offsetTable")
+        others = {key: value for key, value in content.items() if key != "offsetTable"}
+        for name in (_PULLED, _RESETS):
+            if name in others:
+                # As integer keys again, so that they are written without quotes, as before.
+                others[name] = _offsets_in(content, name)
+        self._fill(table)
+        self._pulled = dict(others.get(_PULLED, {}))
+        self._other_content = others
+
+    def _fill(self, table: dict[str, dict[int, int]]) -> None:
+        self._table = {}
+        self._topics = {}
+        self._groups = {}
+        for key, queues in table.items():
+            topic, separator, group = key.partition(_SEPARATOR)
+            if separator:
+                self._add(topic, group)
+            # A key that we do not understand is kept unchanged.
+            self._table[key] = queues
+
+
+def _offsets_in(content: Mapping[str, Any], name: str) -> dict[str, dict[int, int]]:
+    table: dict[str, dict[int, int]] = {}
+    for key in table_in(content, name):
+        queues = table_in(content[name], key)
+        try:
+            table[key] = {int(queue_id): int(offset) for queue_id, offset in queues.items()}
+        except (TypeError, ValueError):
+            raise BadContent(f"expected {key!r} to hold offsets by queue id") from None
+    return table

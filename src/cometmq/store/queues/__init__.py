@@ -1,0 +1,1 @@
+"""Consume queues: for each queue of a topic, where its messages lie in the log."""

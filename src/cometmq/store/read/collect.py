@@ -1,0 +1,129 @@
+"""Walks the entries of a queue and gathers the records that a reader wants.
+
+``reader`` uses it for pulls, ``bulk_reader`` for whole ranges. An entry that does not lead to its record is repaired
+from the log on the way. What is found are views of the mapped log; adjacent records become one view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from cometmq.store.files.queue_entry import ENTRY
+from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.queues.consume_queue import ConsumeQueue
+from cometmq.store.queues.extended_queues import TagFilter
+from cometmq.store.queues.queue_check import leads_to
+from cometmq.store.queues.queue_repair import Outcome, QueueRepair
+from cometmq.store.read.read_results import GetStatus
+
+RecordFilter = Callable[[memoryview], bool]
+
+
+class Wanted(NamedTuple):
+    """Which records a read returns.
+
+    Attributes:
+        tags: judges the tag hash of an entry; None accepts all.
+        code_min: entries with a lower code hold no tag hash, and are not judged by ``tags``.
+        record: judges the record itself; None accepts all.
+    """
+
+    tags: TagFilter | None
+    code_min: int
+    record: RecordFilter | None
+
+
+class Limits(NamedTuple):
+    """How much a read returns. The first record is always returned; the limits apply from the second one on.
+
+    Records below the physical offset ``on_disk_below`` have probably left the page cache and have limits of their own.
+    """
+
+    memory_count: int
+    memory_bytes: int
+    disk_count: int
+    disk_bytes: int
+    on_disk_below: int
+
+
+class Collected(NamedTuple):
+    """``examined`` entries are done with, ``sizes`` has the size of each record returned in ``parts``."""
+
+    status: GetStatus
+    examined: int
+    parts: list[memoryview]
+    sizes: list[int]
+    total_bytes: int
+    last_physical: int
+    """The record of the last entry looked at, returned or not."""
+
+
+def collect(
+    log: CommitLog,
+    repair: QueueRepair,
+    queue: ConsumeQueue,
+    data: bytes,
+    offset: int,
+    wanted: Wanted,
+    limits: Limits,
+) -> Collected:
+    """Gather records by the entries in ``data``, the first of which is number ``offset`` of the queue."""
+    view = log.view
+    log_start = log.start
+    log_end = log.end
+    tags, code_min, record = wanted
+    memory_count, memory_bytes, disk_count, disk_bytes, on_disk_below = limits
+    parts: list[memoryview] = []
+    sizes: list[int] = []
+    part_start = part_end = -1
+    status = GetStatus.NO_MATCHED_MESSAGE
+    count = total = examined = 0
+    physical_offset = -1
+    for physical_offset, size_bytes, tags_code in ENTRY.iter_unpack(data):
+        if count:
+            if physical_offset < on_disk_below:
+                if count >= disk_count or total + size_bytes > disk_bytes:
+                    break
+            elif count >= memory_count or total + size_bytes > memory_bytes:
+                break
+        examined += 1
+        found = None
+        if log_start <= physical_offset and 0 < size_bytes <= log_end - physical_offset:
+            if tags is not None and tags_code >= code_min and not tags(tags_code):
+                continue
+            found = view(physical_offset, size_bytes)
+        if found is None or not leads_to(queue, offset + examined - 1, found):
+            mended = repair.mend(queue, offset + examined - 1)
+            if mended is Outcome.LATER:
+                # Return what came before it; the reader asks for this entry again.
+                examined -= 1
+                break
+            if mended is Outcome.NONE:
+                if not count:
+                    status = GetStatus.MESSAGE_WAS_REMOVING
+                continue
+            physical_offset, size_bytes, tags_code, found = mended
+            if tags is not None and tags_code >= code_min and not tags(tags_code):
+                continue
+        if record is not None and not record(found):
+            continue
+        if physical_offset != part_end:
+            if part_end >= 0:
+                _add(parts, view(part_start, part_end - part_start))
+            part_start = physical_offset
+        part_end = physical_offset + size_bytes
+        total += size_bytes
+        sizes.append(size_bytes)
+        count += 1
+    if part_end >= 0:
+        _add(parts, view(part_start, part_end - part_start))
+    return Collected(
+        GetStatus.FOUND if count else status, examined, parts, sizes, total, physical_offset
+    )
+
+
+def _add(parts: list[memoryview], part: memoryview | None) -> None:
+    # Each record of the part was there a moment ago, and only this thread removes log files.
+    assert part is not None
+    parts.append(part)

@@ -1,0 +1,356 @@
+"""Reads by queue offset, by time and by key. Nothing here changes anything on disk.
+
+A read returns views of the mapped log; adjacent records become one view. Thread rule: the owner of the store.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+from typing import Final
+
+from cometmq.model.messages.record import BadRecord, decode_record
+from cometmq.store.files.queue_entry import ENTRY, ENTRY_BYTES, TAGS_CODE_AT
+from cometmq.store.index.index_files import IndexFiles
+from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.queues.consume_queue import ConsumeQueue
+from cometmq.store.queues.consume_queues import ConsumeQueues
+from cometmq.store.queues.delay_levels import DelayLevels
+from cometmq.store.queues.extended_queue import ADDRESS_BYTE, CODE_MIN, Unit, is_address
+from cometmq.store.queues.extended_queues import ExtendedConsumeQueues, TagFilter, UnitFilter
+from cometmq.store.queues.queue_check import all_lead_to, ends_right
+from cometmq.store.queues.queue_repair import QueueRepair
+from cometmq.store.read.collect import Limits, RecordFilter, Wanted, collect
+from cometmq.store.read.read_ahead import Asked, ReadAhead
+from cometmq.store.read.read_results import GetResult, GetStatus, QueryResult
+from cometmq.store.recovery.log_follower import index_keys
+from cometmq.store.store_config import ReadConfig
+
+SCAN_BYTES_MIN: Final = 16_000
+"""A read looks at at least this many bytes of a queue, however few messages it may return."""
+
+TAG_HASH_MIN: Final = -(2**31)
+
+
+@lru_cache(maxsize=128)
+def _places(count: int) -> struct.Struct:
+    """The format for physical offset and size of ``count`` entries."""
+    return struct.Struct(">" + "qi8x" * count)
+
+
+class Reader:
+    def __init__(
+        self,
+        log: CommitLog,
+        queues: ConsumeQueues,
+        index: IndexFiles | None,
+        config: ReadConfig,
+        memory_bytes: int,
+        delay_levels: DelayLevels,
+        repair: QueueRepair,
+    ) -> None:
+        self._log = log
+        self._repair = repair
+        self._queues = queues
+        self._extended = queues if isinstance(queues, ExtendedConsumeQueues) else None
+        self._code_min = judged_code_min(self._extended)
+        self._delay_levels = delay_levels
+        self._index = index
+        self._memory_bytes = memory_bytes
+        self._ahead = ReadAhead(self._read_expected)
+        self.apply(config)
+
+    def apply(self, config: ReadConfig) -> None:
+        """Apply new limits."""
+        self._config = config
+        self._cached_bytes = self._memory_bytes * config.memory_percent // 100
+        self._ahead.forget()
+
+    def is_in_memory(self, physical_offset: int) -> bool:
+        """Whether a record is probably still in the page cache."""
+        return self._log.end - physical_offset <= self._cached_bytes
+
+    def get(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        tags: TagFilter | None,
+        record: RecordFilter | None,
+        scan_max: int,
+        unit: UnitFilter | None = None,
+    ) -> GetResult:
+        queue = self._queues.get(topic, queue_id)
+        if queue is None:
+            return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
+        open_files = self._queues.open_files
+        max_offset = queue.next_offset
+        min_offset = queue.min_offset(self._log.start, open_files)
+        if offset < min_offset or offset >= max_offset:
+            return outside(offset, min_offset, max_offset)
+        is_plain = tags is None and record is None
+        if is_plain:
+            found = self._get_plain((queue, offset, max_count, max_bytes), min_offset)
+            if found is not None:
+                return found
+            # Every entry matches, so no more are read than can be returned.
+            config = self._config
+            scan_count = min(max_count, max(config.memory_count_max, config.disk_count_max))
+        else:
+            scan_count = min(max(SCAN_BYTES_MIN // ENTRY_BYTES, max_count), scan_max)
+        data = queue.read(offset, max(scan_count, 1), open_files)
+        if not data:
+            return found_null(self._queues, queue, offset, min_offset)
+        if not is_plain and self._extended is not None:
+            tags = self._extended.entry_filter(queue, tags, unit)
+        wanted = Wanted(tags, self._code_min, record)
+        return self._collect(
+            queue, data, offset, max_count, max_bytes, wanted, min_offset, max_offset
+        )
+
+    def _get_plain(self, asked: Asked, min_offset: int) -> GetResult | None:
+        """The result of ``_read_plain``, from now or from a read-ahead."""
+        found = self._ahead.take(asked) or self._read_plain(asked)
+        if found is None:
+            return None
+        queue, _, max_count, max_bytes = asked
+        found.min_offset = min_offset
+        found.max_offset = queue.next_offset
+        if queue.next_offset - found.next_offset >= max_count:
+            self._ahead.expect((queue, found.next_offset, max_count, max_bytes))
+        return found
+
+    def read_ahead(self) -> None:
+        """Called when idle: prepare for the read that will probably come next."""
+        self._ahead.run()
+
+    def _read_expected(self, asked: Asked) -> GetResult | None:
+        queue = asked[0]
+        # Its topic may have been deleted since, and its files with it.
+        is_there = self._queues.get(queue.topic, queue.queue_id) is queue
+        return self._read_plain(asked) if is_there else None
+
+    def _read_plain(self, asked: Asked) -> GetResult | None:
+        """The usual read, in half the time of ``_collect``: everything is wanted, is in memory, lies in one log file
+        and keeps within the limits. None when any of this is not so. The queue's bounds are left for the caller."""
+        queue, offset, max_count, max_bytes = asked
+        config = self._config
+        data = queue.read(
+            offset, min(max(max_count, 1), config.memory_count_max), self._queues.open_files
+        )
+        count = len(data) // ENTRY_BYTES
+        if not count:
+            return None
+        numbers: tuple[int, ...] = _places(count).unpack_from(data)
+        starts, sizes = numbers[::2], numbers[1::2]
+        first, last_start = starts[0], starts[-1]
+        # A gap in the queue has an offset of 0; a truncated file also has a size of 0.
+        if min(starts) != first or min(sizes) <= 0:
+            return None
+        span = last_start + sizes[-1] - first
+        log_end = self._log.end
+        whole = self._log.view(first, span)
+        if whole is None or first < log_end - self._cached_bytes:
+            return None
+        total = sum(sizes)
+        if total > config.memory_bytes_max or total > max_bytes:
+            return None
+        if total == span:
+            # Each starts where the previous one ends.
+            parts = [whole]
+            if not ends_right(queue, offset + count - 1, whole, last_start - first):
+                return None
+        else:
+            parts = [
+                whole[start - first : start - first + size]
+                for start, size in zip(starts, sizes, strict=True)
+            ]
+            # What does not end within the whole, or belongs to another queue, needs the careful way.
+            if sum(map(len, parts)) != total:
+                return None
+            if offset < queue.trusted_from and not all_lead_to(queue, offset, parts, sizes):
+                return None
+        return GetResult(
+            GetStatus.FOUND,
+            offset + count,
+            0,
+            0,
+            parts,
+            count,
+            total,
+            log_end - last_start > self._cached_bytes,
+        )
+
+    def _collect(
+        self,
+        queue: ConsumeQueue,
+        data: bytes,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        wanted: Wanted,
+        min_offset: int,
+        max_offset: int,
+    ) -> GetResult:
+        config = self._config
+        log_end = self._log.end
+        limits = Limits(
+            memory_count=min(config.memory_count_max, max_count),
+            memory_bytes=min(config.memory_bytes_max, max_bytes),
+            disk_count=min(config.disk_count_max, max_count),
+            disk_bytes=min(config.disk_bytes_max, max_bytes),
+            on_disk_below=log_end - self._cached_bytes,
+        )
+        found = collect(self._log, self._repair, queue, data, offset, wanted, limits)
+        return GetResult(
+            found.status,
+            offset + found.examined,
+            min_offset,
+            max_offset,
+            found.parts,
+            len(found.sizes),
+            found.total_bytes,
+            log_end - found.last_physical > self._cached_bytes,
+        )
+
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        queue = self._queues.get(topic, queue_id)
+        return queue.min_offset(self._log.start, self._queues.open_files) if queue else 0
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        queue = self._queues.get(topic, queue_id)
+        return queue.next_offset if queue else 0
+
+    def entries(
+        self, topic: str, queue_id: int, offset: int, count: int
+    ) -> list[tuple[int, int, int]]:
+        queue = self._queues.get(topic, queue_id)
+        if queue is None or offset < 0:
+            return []
+        data = self._repair.read(queue, offset, count)
+        if ADDRESS_BYTE in data[TAGS_CODE_AT::ENTRY_BYTES]:
+            return self._resolved(queue, data)
+        return list(ENTRY.iter_unpack(data))
+
+    def units(self, topic: str, queue_id: int, offset: int, count: int) -> list[Unit | None]:
+        queue = self._queues.get(topic, queue_id)
+        if queue is None or offset < 0:
+            return []
+        data = queue.read(offset, count, self._queues.open_files)
+        if self._extended is None:
+            return [None] * (len(data) // ENTRY_BYTES)
+        find = self._extended.units(queue).unit
+        return [find(code) if is_address(code) else None for *_, code in ENTRY.iter_unpack(data)]
+
+    def store_time(self, topic: str, queue_id: int, queue_offset: int) -> int:
+        queue = self._queues.get(topic, queue_id)
+        return self._time_of(queue, queue_offset) if queue and queue_offset >= 0 else -1
+
+    def offset_by_time(
+        self, topic: str, queue_id: int, timestamp_ms: int, *, upper: bool = False
+    ) -> int:
+        """The first message stored at or after a time, or (``upper``) the last one stored at or before it.
+
+        Beyond the last message: the maximum offset (``upper``: the last message). Before the first: the minimum.
+        """
+        queue = self._queues.get(topic, queue_id)
+        if queue is None:
+            return 0
+        low = minimum = queue.min_offset(self._log.start, self._queues.open_files)
+        high = queue.next_offset
+        # Store times never decrease along a queue, so a binary search works.
+        while low < high:
+            middle = (low + high) // 2
+            time = self._time_of(queue, middle)
+            if time < timestamp_ms or (upper and time == timestamp_ms):
+                low = middle + 1
+            else:
+                high = middle
+        return max(low - 1, minimum) if upper else low
+
+    def query(
+        self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int
+    ) -> QueryResult:
+        """Records of a topic with a key that were stored within a time range, newest first."""
+        index = self._index
+        if index is None:
+            return QueryResult([], 0, 0)
+        parts: list[memoryview] = []
+        for physical_offset in index.query(topic, key, max_count, begin_ms, end_ms):
+            found = self._log.record(physical_offset)
+            if found is not None and _carries(found, topic, key, begin_ms, end_ms):
+                parts.append(found)
+        return QueryResult(parts, index.last_update_ms, index.last_update_offset)
+
+    def _resolved(self, queue: ConsumeQueue, data: bytes) -> list[tuple[int, int, int]]:
+        """Entries with the codes from their units, for those that point to units."""
+        units = self._extended.units(queue) if self._extended is not None else None
+        entries: list[tuple[int, int, int]] = []
+        for physical_offset, size_bytes, code in ENTRY.iter_unpack(data):
+            tags_code = code
+            if is_address(code):
+                unit = units.unit(code) if units is not None else None
+                tags_code = self._code_of(queue, physical_offset) if unit is None else unit[0]
+            entries.append((physical_offset, size_bytes, tags_code))
+        return entries
+
+    def _code_of(self, queue: ConsumeQueue, physical_offset: int) -> int:
+        """The code in the unit of a record, computed from the record; 0 if that is gone."""
+        view = self._log.record(physical_offset)
+        if view is None:
+            return 0
+        try:
+            record = decode_record(view, check_crc=False)
+        except BadRecord:
+            return 0
+        return self._delay_levels.tags_code(
+            queue.topic, record.properties_text, record.store_timestamp
+        )
+
+    def _time_of(self, queue: ConsumeQueue, queue_offset: int) -> int:
+        data = self._repair.read(queue, queue_offset, 1)
+        return self._log.store_timestamp(ENTRY.unpack(data)[0]) if data else -1
+
+
+def judged_code_min(extended: ExtendedConsumeQueues | None) -> int:
+    """The lowest code of an entry that is passed to a filter.
+
+    Values below all hashes are addresses of units. Without the extended queue they say nothing; the client checks the
+    tag.
+    """
+    return TAG_HASH_MIN if extended is None else CODE_MIN
+
+
+def outside(offset: int, min_offset: int, max_offset: int) -> GetResult:
+    """The result for an offset that is known to be outside the queue."""
+    if max_offset == 0:
+        return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, min_offset, max_offset)
+    if offset < min_offset:
+        return GetResult(GetStatus.OFFSET_TOO_SMALL, min_offset, min_offset, max_offset)
+    if offset == max_offset:
+        return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, offset, min_offset, max_offset)
+    return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, max_offset, min_offset, max_offset)
+
+
+def found_null(
+    queues: ConsumeQueues, queue: ConsumeQueue, offset: int, min_offset: int
+) -> GetResult:
+    """Entries below the maximum that no file holds: continue at the next file."""
+    per_file = queues.file_bytes // ENTRY_BYTES
+    following = (offset // per_file + 1) * per_file
+    return GetResult(GetStatus.OFFSET_FOUND_NULL, following, min_offset, queue.next_offset)
+
+
+def _carries(found: memoryview, topic: str, key: str, begin_ms: int, end_ms: int) -> bool:
+    """The index only has hashes and seconds, so check the record itself."""
+    try:
+        record = decode_record(found, check_crc=False)
+    except BadRecord:
+        return False
+    return (
+        record.topic == topic
+        and begin_ms <= record.store_timestamp <= end_ms
+        and key in index_keys(record.properties_text)
+    )

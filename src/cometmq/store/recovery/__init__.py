@@ -1,0 +1,1 @@
+"""What to trust after a stop, and making queues and index from the log again."""
