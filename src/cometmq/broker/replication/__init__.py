@@ -1,0 +1,1 @@
+"""Masters and slaves: the log by RocketMQ's HA wire, the tables by ordinary requests."""

@@ -1,0 +1,242 @@
+"""How a slave follows its master: first it makes sure that both logs agree, then it appends what comes. No I/O.
+
+    connected -> comparing: asks for the end of its own log and compares what comes with what it has
+                   all the same ------------> following: appends, and reports the new end
+                   differs, or master ends -> cut the tail from there on, connect again
+                   differs from the start --> look further back, connect again
+    nothing of the log agrees, or the master no longer has what comes next -> refused
+
+The wire has no epochs and no identity. Without the comparison a slave whose log went another way, because it was a
+master itself for a while, would append new records behind records that its master does not have.
+
+``slave_link`` carries the instructions out. Times are monotonic seconds of the caller.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from cometmq.broker.replication.ha_wire import Piece
+
+REPORT_SECONDS: Final = 5.0
+"""A slave says something at least this often; masters disconnect those who are silent for 20 s."""
+SILENCE_SECONDS: Final = 20.0
+"""A master that sends nothing for so long is gone, or the network is: connect again."""
+LOOK_BACK_BYTES: Final = 64 * 1024
+"""How much of the log's end is compared at first; more when nothing of it agrees."""
+LOOK_BACK_FACTOR: Final = 16
+QUIET_HEARTBEATS: Final = 2
+"""So many heartbeats in a row say that the master's log ends. One may come before the data that was asked for."""
+
+
+class OwnLog(Protocol):
+    """The slave's log, as far as following looks at it."""
+
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def end(self) -> int: ...
+
+    def read(self, offset: int, size_bytes: int) -> bytes:
+        """Bytes that the log holds."""
+        ...
+
+    def record_from(self, offset: int) -> int:
+        """Where the first record at or behind ``offset`` begins; ``end`` when there is none."""
+        ...
+
+    def record_around(self, offset: int, low: int) -> int:
+        """Where the record begins that holds the byte at ``offset``; ``low`` is where an earlier one begins."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    offset: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CutTail:
+    """Remove the log from ``offset`` on, after a copy of it was put aside; then connect again."""
+
+    offset: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reconnect:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """This slave cannot follow this master. Somebody has to decide what to do."""
+
+    reason: str
+
+
+Instruction = Report | Append | CutTail | Reconnect | Refuse
+
+
+class Follow:
+    """One slave, over any number of connections."""
+
+    def __init__(self, log: OwnLog, file_bytes: int) -> None:
+        self._log = log
+        self._file_bytes = file_bytes
+        self._look_back = LOOK_BACK_BYTES
+        self._is_following = False
+        self._asked_from = 0
+        self._next = 0
+        self._quiet = 0
+        self._heard_at = 0.0
+        self._reported_at = 0.0
+
+    @property
+    def is_following(self) -> bool:
+        """Both logs were found to agree, and new records are appended."""
+        return self._is_following
+
+    def connected(self, now: float) -> list[Instruction]:
+        log = self._log
+        self._is_following = False
+        self._quiet = 0
+        self._heard_at = now
+        self._asked_from = log.end
+        if log.end > log.start:
+            self._asked_from = log.record_from(max(log.start, log.end - self._look_back))
+            if self._asked_from >= log.end:
+                self._asked_from = log.start
+        elif log.end:
+            # An empty log that does not start at 0 has nothing to compare, and goes on where it is.
+            self._is_following = True
+        self._next = self._asked_from
+        return [self._report(self._asked_from, now)]
+
+    def came(self, piece: Piece, now: float) -> list[Instruction]:
+        self._heard_at = now
+        if not piece.data:
+            return self._heartbeat(piece.offset, now)
+        self._quiet = 0
+        if self._is_following:
+            return self._append(piece, now)
+        if not self._log.end:
+            return self._begin(piece, now)
+        return self._compare(piece, now)
+
+    def tick(self, now: float) -> list[Instruction]:
+        """To be called every second or so."""
+        if now - self._heard_at > SILENCE_SECONDS:
+            return [Reconnect(f"the master sent nothing for {SILENCE_SECONDS:g} s")]
+        if now - self._reported_at >= REPORT_SECONDS:
+            return [self._report(self._log.end if self._is_following else self._asked_from, now)]
+        return []
+
+    def _begin(self, piece: Piece, now: float) -> list[Instruction]:
+        if piece.offset % self._file_bytes:
+            return [
+                Refuse(
+                    f"the master's log begins at {piece.offset}, which is no multiple of this broker's "
+                    f"mappedFileSizeCommitLog {self._file_bytes}; both need the same file size"
+                )
+            ]
+        self._is_following = True
+        return self._appended(piece, now)
+
+    def _append(self, piece: Piece, now: float) -> list[Instruction]:
+        end = self._log.end
+        if piece.offset > end:
+            return [self._gone(piece.offset)]
+        if piece.offset != end:
+            return [Reconnect(f"the master sent offset {piece.offset}, expected {end}")]
+        return self._appended(piece, now)
+
+    def _appended(self, piece: Piece, now: float) -> list[Instruction]:
+        return [Append(piece.offset, piece.data), self._report(piece.end, now)]
+
+    def _compare(self, piece: Piece, now: float) -> list[Instruction]:
+        log = self._log
+        if piece.offset > self._next:
+            return [self._gone(piece.offset)]
+        if piece.offset != self._next:
+            return [Reconnect(f"the master sent offset {piece.offset}, expected {self._next}")]
+        known = min(len(piece.data), log.end - piece.offset)
+        own = log.read(piece.offset, known)
+        if own != piece.data[:known]:
+            return [self._differs(piece.offset + _first_difference(own, piece.data))]
+        self._next += known
+        if self._next < log.end:
+            return []
+        self._is_following = True
+        self._look_back = LOOK_BACK_BYTES
+        rest = piece.data[known:]
+        if rest:
+            return self._appended(Piece(self._next, rest), now)
+        return [self._report(log.end, now)]
+
+    def _differs(self, offset: int) -> Instruction:
+        log = self._log
+        at = log.record_around(offset, self._asked_from)
+        if at > self._asked_from:
+            return CutTail(at, f"the master's log goes on differently from {at} on")
+        if self._asked_from <= log.start:
+            return Refuse(
+                f"nothing of this log agrees with the master's: the record at {at} is another. Is it the master of "
+                f"another broker? Correct its address, or empty this store to copy the master's"
+            )
+        self._look_back *= LOOK_BACK_FACTOR
+        return Reconnect(f"the record at {at} differs from the master's: looking further back")
+
+    def _heartbeat(self, offset: int, now: float) -> list[Instruction]:
+        if self._is_following:
+            if offset > self._log.end:
+                return [self._gone(offset)]
+            return []
+        if not self._log.end:
+            return []
+        if offset > self._next:
+            return [self._gone(offset)]
+        self._quiet += 1
+        if self._quiet < QUIET_HEARTBEATS:
+            return []
+        if self._next > self._asked_from:
+            return [CutTail(self._next, f"the master's log ends at {self._next}")]
+        if self._asked_from <= self._log.start:
+            return [
+                Refuse(
+                    f"the master's log ends before this one begins at {self._log.start}. Is it the right master? "
+                    f"Correct its address, or empty this store to copy the master's"
+                )
+            ]
+        self._look_back *= LOOK_BACK_FACTOR
+        return [Reconnect("the master's log ends earlier: looking further back")]
+
+    def _gone(self, master_start: int) -> Refuse:
+        return Refuse(
+            f"this log ends at {self._log.end}, and the master's begins at {master_start}: what lies between was "
+            f"deleted there. Empty this store to copy the master's"
+        )
+
+    def _report(self, offset: int, now: float) -> Report:
+        self._reported_at = now
+        return Report(offset)
+
+
+def _first_difference(own: bytes, other: bytes) -> int:
+    low, high = 0, len(own)
+    # By halves: comparing slices is a hundred times as fast as comparing bytes one by one.
+    while high - low > 1:
+        middle = (low + high) // 2
+        if own[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle
+    return low

@@ -1,0 +1,143 @@
+"""The port where slaves connect: accepts them, keeps the table of who has what, and moves the replicated mark."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from cometmq.base.errors import ConfigError, RemotingError
+from cometmq.broker.replication.feed import FeedLimits
+from cometmq.broker.replication.master_link import MasterLink, MasterLog
+from cometmq.broker.replication.replicas import Replicas
+from cometmq.broker.replication.replication_config import ReplicationConfig
+
+logger = logging.getLogger("cometmq.broker")
+
+TICK_SECONDS: Final = 1.0
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class HaPort:
+    """Args:
+    config: the settings now; some may change while running.
+    on_change: told after a slave came, left or confirmed more.
+    """
+
+    def __init__(
+        self,
+        log: MasterLog,
+        *,
+        config: Callable[[], ReplicationConfig],
+        on_change: Callable[[], None],
+    ) -> None:
+        self.replicas = Replicas(config().behind_bytes_max)
+        self._log = log
+        self._config = config
+        self._on_change = on_change
+        self._links: set[MasterLink] = set()
+        self._server: asyncio.Server | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def links(self) -> list[MasterLink]:
+        """The connected slaves."""
+        return [link for link in self._links if link.feed.confirmed is not None]
+
+    async def start(self, bind_address: str, port: int) -> int:
+        """Listen. The bound port.
+
+        Raises:
+            RemotingError: the port cannot be had.
+        """
+        loop = asyncio.get_running_loop()
+        parse_networks(self._config().allowed_addresses)
+        try:
+            self._server = await loop.create_server(self._accept, bind_address or None, port)
+        except OSError as error:
+            raise RemotingError(
+                f"cannot listen for slaves on {bind_address}:{port}: {error}; set haListenPort to a free port"
+            ) from None
+        self._timer = loop.call_later(TICK_SECONDS, self._tick)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._server is not None:
+            self._server.close()
+            for link in list(self._links):
+                link.close("this broker stops serving slaves")
+            await self._server.wait_closed()
+            self._server = None
+
+    def log_grew(self) -> None:
+        for link in self._links:
+            link.log_grew()
+
+    # What links tell.
+
+    def joined(self, link: MasterLink, confirmed: int) -> None:
+        self.replicas.joined(link, link.peer, confirmed)
+        self._on_change()
+
+    def confirmed(self, link: MasterLink, offset: int) -> None:
+        self.replicas.confirmed(link, offset)
+        self._on_change()
+
+    def left(self, link: MasterLink) -> None:
+        self._links.discard(link)
+        self.replicas.left(link)
+        self._on_change()
+
+    # Inside.
+
+    def _accept(self) -> asyncio.Protocol:
+        link = MasterLink(
+            self._log, self, self._limits, loop=asyncio.get_running_loop(), admits=self._admits
+        )
+        self._links.add(link)
+        return link
+
+    def _admits(self, link: MasterLink, host: str) -> str | None:
+        """Why a peer may not be a slave here; None when it may."""
+        config = self._config()
+        if len(self._links) > config.slaves_max:
+            return f"there are {config.slaves_max} connections already (haConnectionsMax)"
+        networks = parse_networks(config.allowed_addresses)
+        if networks and not any(ipaddress.ip_address(host) in network for network in networks):
+            return "its address is not in haAllowedAddresses"
+        return None
+
+    def _limits(self) -> FeedLimits:
+        config = self._config()
+        return FeedLimits(
+            piece_bytes=config.piece_bytes,
+            heartbeat_seconds=config.heartbeat_ms / 1000,
+            silence_seconds=config.silence_ms / 1000,
+            from_last_file=config.from_last_file,
+        )
+
+    def _tick(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
+        self.replicas.behind_max = self._config().behind_bytes_max
+        for link in list(self._links):
+            link.tick()
+
+
+def parse_networks(text: str) -> list[Network]:
+    """Raises ConfigError."""
+    try:
+        return [
+            ipaddress.ip_network(part.strip(), strict=False)
+            for part in text.split(";")
+            if part.strip()
+        ]
+    except ValueError as error:
+        raise ConfigError(
+            f"haAllowedAddresses={text}: expected addresses or networks separated by semicolons: {error}"
+        ) from None

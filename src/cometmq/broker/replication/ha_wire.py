@@ -1,0 +1,107 @@
+"""The bytes of RocketMQ's default replication, on a port of its own. No I/O.
+
+    slave -> master   int64 offset                     the end of its log: confirms what is before, asks for the rest
+    master -> slave   int64 offset, int32 size, bytes  a piece of the log as it is; size 0 is a heartbeat
+
+There is no handshake, no identity and no record border: a piece may end anywhere, but never crosses the end of a log
+file. All integers are big-endian and signed. TCP may split and join frames at will.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+from cometmq.base.errors import RemoteProtocolError
+
+REPORT: Final = struct.Struct(">q")
+TRANSFER: Final = struct.Struct(">qi")
+
+PIECE_BYTES_MAX: Final = 4 * 1024 * 1024 - TRANSFER.size
+"""RocketMQ's slaves read into a buffer of 4 MiB, which must hold a whole frame."""
+
+
+class Piece(NamedTuple):
+    """What a master sent: bytes of the log at an offset; or none, which is a heartbeat with the offset to come next."""
+
+    offset: int
+    data: bytes
+
+    @property
+    def end(self) -> int:
+        return self.offset + len(self.data)
+
+
+def encode_report(offset: int) -> bytes:
+    return REPORT.pack(offset)
+
+
+def encode_transfer(offset: int, size_bytes: int) -> bytes:
+    """The header before ``size_bytes`` of the log."""
+    return TRANSFER.pack(offset, size_bytes)
+
+
+class ReportReader:
+    """Cuts what a slave sends into reports. Only the newest counts, as with RocketMQ's masters."""
+
+    def __init__(self) -> None:
+        self._partial = b""
+
+    def feed(self, data: bytes) -> int | None:
+        """The last complete report in what has come; None when there is none yet.
+
+        Raises:
+            RemoteProtocolError: an offset below zero, which no log has.
+        """
+        data = self._partial + data
+        whole = len(data) // REPORT.size * REPORT.size
+        self._partial = data[whole:]
+        if not whole:
+            return None
+        (offset,) = REPORT.unpack_from(data, whole - REPORT.size)
+        if offset < 0:
+            raise RemoteProtocolError(
+                f"expected the end of a log, found the offset {offset}; is the peer a slave of this kind?"
+            )
+        return int(offset)
+
+
+class TransferReader:
+    """Cuts what a master sends into pieces of the log.
+
+    Args:
+        piece_bytes_max: a longer piece is refused before memory is taken for it.
+    """
+
+    def __init__(self, piece_bytes_max: int = PIECE_BYTES_MAX) -> None:
+        self._piece_bytes_max = piece_bytes_max
+        self._pending = bytearray()
+
+    @property
+    def pending_bytes(self) -> int:
+        return len(self._pending)
+
+    def feed(self, data: bytes) -> list[Piece]:
+        """The pieces that are complete now.
+
+        Raises:
+            RemoteProtocolError: a header that no master sends.
+        """
+        pending = self._pending
+        pending += data
+        pieces: list[Piece] = []
+        at = 0
+        while len(pending) - at >= TRANSFER.size:
+            offset, size_bytes = TRANSFER.unpack_from(pending, at)
+            if offset < 0 or not 0 <= size_bytes <= self._piece_bytes_max:
+                raise RemoteProtocolError(
+                    f"expected a piece of at most {self._piece_bytes_max} bytes of a log, "
+                    f"found offset {offset} and size {size_bytes}; is the peer a master of this kind?"
+                )
+            start = at + TRANSFER.size
+            if len(pending) - start < size_bytes:
+                break
+            at = start + size_bytes
+            pieces.append(Piece(offset, bytes(pending[start:at])))
+        del pending[:at]
+        return pieces

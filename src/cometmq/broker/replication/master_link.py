@@ -1,0 +1,168 @@
+"""A slave's connection at its master: reports in, pieces of the log out. ``feed`` decides what to send.
+
+The log is sent from its mapping as fast as the slave takes it: while the transport's buffer is full nothing more is
+read, so a slow slave costs a bounded amount of memory. Belongs to the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final, Protocol, cast
+
+from cometmq.base.errors import RemoteProtocolError
+from cometmq.broker.replication.feed import Feed, FeedLimits, LogSpan
+from cometmq.broker.replication.ha_wire import ReportReader, encode_transfer
+
+logger = logging.getLogger("cometmq.broker")
+
+BUFFER_HIGH_BYTES: Final = 4 * 1024 * 1024
+BUFFER_LOW_BYTES: Final = 1024 * 1024
+TURN_BYTES: Final = 2 * 1024 * 1024
+"""What one slave is given before others have their turn on the loop."""
+
+
+class MasterLog(Protocol):
+    """The log as the feed of slaves sees it."""
+
+    @property
+    def span(self) -> LogSpan: ...
+
+    def view(self, offset: int, size_bytes: int) -> memoryview | None:
+        """Bytes of one file; None when they are gone."""
+        ...
+
+
+class Slaves(Protocol):
+    """Who is told about this connection."""
+
+    def joined(self, link: MasterLink, confirmed: int) -> None: ...
+
+    def confirmed(self, link: MasterLink, offset: int) -> None: ...
+
+    def left(self, link: MasterLink) -> None: ...
+
+
+class MasterLink(asyncio.Protocol):
+    def __init__(
+        self,
+        log: MasterLog,
+        slaves: Slaves,
+        limits: Callable[[], FeedLimits],
+        *,
+        loop: asyncio.AbstractEventLoop,
+        admits: Callable[[MasterLink, str], str | None],
+    ) -> None:
+        """
+        Args:
+            admits: why a peer at this address may not be a slave; None when it may.
+        """
+        self.peer = "?"
+        self.feed = Feed(limits(), loop.time())
+        self.sent_bytes = 0
+        self._log = log
+        self._slaves = slaves
+        self._loop = loop
+        self._admits = admits
+        self._reports = ReportReader()
+        self._transport: asyncio.Transport | None = None
+        self._is_paused = False
+        self._is_scheduled = False
+        self._has_joined = False
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None and not self._transport.is_closing()
+
+    def close(self, reason: str) -> None:
+        if self._transport is not None and self.is_open:
+            logger.info("slave disconnected peer=%s reason=%s", self.peer, reason)
+            self._transport.abort()
+
+    def log_grew(self) -> None:
+        """There is more to send. What is appended in one turn of the loop is sent together."""
+        if not self._is_scheduled and not self._is_paused:
+            self._is_scheduled = True
+            self._loop.call_soon(self._send_more)
+
+    def tick(self) -> None:
+        """To be called every second or so: heartbeats, and the end of a slave that says nothing."""
+        now = self._loop.time()
+        if self.feed.is_silent(now):
+            self.close("it said nothing for too long")
+            return
+        if self._is_paused or not self.is_open:
+            return
+        offset = self.feed.heartbeat(self._log.span, now)
+        if offset is not None and self._transport is not None:
+            self._transport.write(encode_transfer(offset, 0))
+            self.feed.sent(0, now)
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(BUFFER_HIGH_BYTES, BUFFER_LOW_BYTES)
+        host, port, *_ = transport.get_extra_info("peername") or ("?", 0)
+        self.peer = f"{host}:{port}"
+        refusal = self._admits(self, host)
+        if refusal is not None:
+            logger.warning("slave refused peer=%s reason=%s", self.peer, refusal)
+            self.close("it was refused")
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            offset = self._reports.feed(data)
+            if offset is None:
+                return
+            self.feed.reported(offset, self._log.span, self._loop.time())
+        except RemoteProtocolError as error:
+            logger.warning("slave refused peer=%s reason=%s", self.peer, error)
+            self.close("it was refused")
+            return
+        if self._has_joined:
+            self._slaves.confirmed(self, offset)
+        else:
+            self._has_joined = True
+            logger.info("slave connected peer=%s log_end=%d", self.peer, offset)
+            self._slaves.joined(self, offset)
+        self.log_grew()
+
+    def pause_writing(self) -> None:
+        self._is_paused = True
+
+    def resume_writing(self) -> None:
+        self._is_paused = False
+        self.log_grew()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        if self._has_joined:
+            logger.info("slave gone peer=%s reason=%s", self.peer, exc or "closed")
+        self._slaves.left(self)
+
+    # Inside.
+
+    def _send_more(self) -> None:
+        self._is_scheduled = False
+        budget = TURN_BYTES
+        while budget > 0 and not self._is_paused and self.is_open:
+            piece = self.feed.next_piece(self._log.span)
+            if piece is None:
+                return
+            offset, size_bytes = piece
+            data = self._log.view(offset, size_bytes)
+            if data is None:
+                # Its file was deleted this very moment: the span says so next time.
+                break
+            assert self._transport is not None
+            self._transport.writelines((encode_transfer(offset, size_bytes), data))
+            self.feed.sent(size_bytes, self._loop.time())
+            self.sent_bytes += size_bytes
+            budget -= size_bytes
+        if not self._is_paused and self.is_open:
+            self.log_grew()
+
+    def __repr__(self) -> str:
+        return f"<MasterLink to {self.peer} confirmed={self.feed.confirmed} next={self.feed.next_offset}>"

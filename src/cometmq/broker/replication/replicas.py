@@ -1,0 +1,75 @@
+"""What the slaves of a master have, and what follows for a send that must not be lost with the master. No I/O.
+
+A record is replicated when enough copies of it exist: ``needed`` of them, the master's own included. Which slaves count
+is decided here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Outlook(Enum):
+    """What a send can expect from the slaves."""
+
+    WAIT = "wait"
+    """Enough slaves follow closely: answer when they have the record, or when the time is over."""
+    NOT_AVAILABLE = "not available"
+    """Too few slaves are there, or they are too far behind: answer at once that the record has too few copies."""
+
+
+@dataclass(slots=True)
+class Replica:
+    """A connected slave. ``confirmed`` is the end of its log as it last said."""
+
+    name: str
+    confirmed: int
+
+
+class Replicas:
+    """The connected slaves by connection.
+
+    Args:
+        behind_max: a slave that lacks more bytes than this does not count as following.
+    """
+
+    def __init__(self, behind_max: int) -> None:
+        self.behind_max = behind_max
+        self._table: dict[Hashable, Replica] = {}
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    @property
+    def all(self) -> list[Replica]:
+        return list(self._table.values())
+
+    def joined(self, key: Hashable, name: str, confirmed: int) -> None:
+        self._table[key] = Replica(name, confirmed)
+
+    def confirmed(self, key: Hashable, offset: int) -> None:
+        """A slave has the log up to ``offset``. What it said before may be taken back: it may have lost its disk."""
+        self._table[key].confirmed = offset
+
+    def left(self, key: Hashable) -> None:
+        self._table.pop(key, None)
+
+    def copied_to(self, needed: int) -> int | None:
+        """Up to where the log has ``needed`` copies, the master's included; None when there are too few slaves."""
+        if needed < 2:
+            return None
+        if len(self._table) < needed - 1:
+            return None
+        confirmed = sorted((one.confirmed for one in self._table.values()), reverse=True)
+        return confirmed[needed - 2]
+
+    def following(self, log_end: int) -> int:
+        """How many slaves are no further behind than ``behind_max``."""
+        return sum(log_end - one.confirmed <= self.behind_max for one in self._table.values())
+
+    def outlook(self, needed: int, log_end: int) -> Outlook:
+        if self.following(log_end) >= needed - 1:
+            return Outlook.WAIT
+        return Outlook.NOT_AVAILABLE

@@ -1,0 +1,219 @@
+"""A slave's connection to its master: carries out what ``follow`` decides, on the store's replica log.
+
+It connects for as long as it is told to, tries again after a pause that grows with each failure, and logs once
+why it cannot follow. Belongs to the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final, cast
+
+from cometmq.base.errors import CometError, CorruptFile, DiskFull, RemoteProtocolError
+from cometmq.broker.replication.follow import (
+    Append,
+    CutTail,
+    Follow,
+    Instruction,
+    Reconnect,
+    Refuse,
+    Report,
+)
+from cometmq.broker.replication.ha_wire import Piece, TransferReader, encode_report
+from cometmq.model.address import split_address
+from cometmq.store.log.replica_log import ReplicaLog
+
+logger = logging.getLogger("cometmq.broker")
+
+CONNECT_SECONDS_MAX: Final = 5.0
+PAUSE_SECONDS: Final = 0.1
+PAUSE_SECONDS_MAX: Final = 5.0
+TICK_SECONDS: Final = 1.0
+
+
+class SlaveLink:
+    """Args:
+    replica: where the log goes.
+    file_bytes: the size of a log file, which must be the master's, too.
+    cut_tail: removes the log from an offset on, keeping a copy; the reason is for the operator.
+    """
+
+    def __init__(
+        self,
+        replica: ReplicaLog,
+        *,
+        file_bytes: int,
+        cut_tail: Callable[[int, str], None],
+    ) -> None:
+        self._replica = replica
+        self._follow = Follow(replica, file_bytes)
+        self._cut_tail = cut_tail
+        self._address: str | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._connection: _Connection | None = None
+        self._told = ""
+        self._is_dispatching = False
+        self.received_bytes = 0
+
+    @property
+    def master(self) -> str | None:
+        """The master's replication address; None while nobody is followed."""
+        return self._address
+
+    @property
+    def is_following(self) -> bool:
+        """Connected, and both logs agree."""
+        return self._connection is not None and self._follow.is_following
+
+    def follow(self, address: str | None) -> None:
+        """Follow the master at ``host:port``, or nobody."""
+        if address == self._address:
+            return
+        self._address = address
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        if address is not None:
+            self._task = asyncio.get_running_loop().create_task(
+                self._run(address), name="cometmq-follow"
+            )
+
+    async def stop(self) -> None:
+        task = self._task
+        self.follow(None)
+        if task is not None:
+            await asyncio.wait([task])
+
+    async def _run(self, address: str) -> None:
+        pause = PAUSE_SECONDS
+        while True:
+            try:
+                was_following = await self._follow_once(address)
+            except CometError as error:
+                was_following = False
+                self._tell(address, str(error))
+            except OSError as error:
+                was_following = False
+                self._tell(address, f"cannot connect: {error}")
+            except asyncio.CancelledError:
+                raise
+            except Exception:
+                was_following = False
+                logger.exception("following failed master=%s", address)
+            pause = PAUSE_SECONDS if was_following else min(pause * 2, PAUSE_SECONDS_MAX)
+            await asyncio.sleep(pause)
+
+    async def _follow_once(self, address: str) -> bool:
+        """One connection from its begin to its end. Whether both logs agreed for a while."""
+        loop = asyncio.get_running_loop()
+        host, port = split_address(address)
+        async with asyncio.timeout(CONNECT_SECONDS_MAX):
+            _, protocol = await loop.create_connection(lambda: _Connection(self._came), host, port)
+        connection = self._connection = protocol
+        try:
+            self._carry_out(self._follow.connected(loop.time()), connection)
+            while not connection.ended.done():
+                await asyncio.wait([connection.ended], timeout=TICK_SECONDS)
+                self._carry_out(self._follow.tick(loop.time()), connection)
+            was_following = self._follow.is_following
+            if was_following:
+                self._told = ""
+            connection.ended.result()
+            return was_following
+        finally:
+            connection.abort()
+            self._connection = None
+
+    def _came(self, connection: _Connection, pieces: list[Piece]) -> None:
+        now = asyncio.get_running_loop().time()
+        for piece in pieces:
+            if connection.ended.done():
+                return
+            self._carry_out(self._follow.came(piece, now), connection)
+
+    def _carry_out(self, instructions: list[Instruction], connection: _Connection) -> None:
+        for instruction in instructions:
+            match instruction:
+                case Append(offset, data):
+                    try:
+                        self._replica.append(offset, data)
+                    except DiskFull as error:
+                        connection.end(error)
+                        return
+                    self.received_bytes += len(data)
+                    self._dispatch_soon()
+                case Report(offset):
+                    connection.report(offset)
+                case CutTail(offset, reason):
+                    self._cut_tail(offset, reason)
+                    connection.end(None)
+                    return
+                case Reconnect(reason):
+                    logger.info("connecting again master=%s reason=%s", self._address, reason)
+                    connection.end(None)
+                    return
+                case Refuse(reason):
+                    connection.end(RemoteProtocolError(reason))
+                    return
+
+    def _dispatch_soon(self) -> None:
+        if not self._is_dispatching:
+            self._is_dispatching = True
+            asyncio.get_running_loop().call_soon(self._dispatch)
+
+    def _dispatch(self) -> None:
+        self._is_dispatching = False
+        try:
+            if self._replica.dispatch():
+                self._dispatch_soon()
+        except (CorruptFile, DiskFull) as error:
+            self._tell(self._address or "", str(error))
+            if self._connection is not None:
+                self._connection.end(error)
+
+    def _tell(self, address: str, reason: str) -> None:
+        """In the log, once for each reason in a row."""
+        if reason != self._told:
+            self._told = reason
+            logger.warning("not following master=%s reason=%s", address, reason)
+
+
+class _Connection(asyncio.Protocol):
+    def __init__(self, came: Callable[[_Connection, list[Piece]], None]) -> None:
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._came = came
+        self._reader = TransferReader()
+        self._transport: asyncio.Transport | None = None
+
+    def report(self, offset: int) -> None:
+        if self._transport is not None:
+            self._transport.write(encode_report(offset))
+
+    def end(self, error: CometError | None) -> None:
+        if not self.ended.done():
+            if error is None:
+                self.ended.set_result(None)
+            else:
+                self.ended.set_exception(error)
+
+    def abort(self) -> None:
+        self.end(None)
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            pieces = self._reader.feed(data)
+        except RemoteProtocolError as error:
+            self.end(error)
+            return
+        self._came(self, pieces)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self.end(None)

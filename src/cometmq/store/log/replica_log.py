@@ -1,0 +1,180 @@
+"""The way of a master's log into the store of its slave: raw bytes first, then the entries of whole records.
+
+The log arrives in pieces that may end anywhere, and is appended as it is. A record is entered into its queue and the
+index once all of it is there and its checksum agrees. Appending is quick and dispatching is not, so the two are
+separate calls: what the log has is safe, what was dispatched can be read.
+
+Thread rule: the owner of the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from cometmq.base.errors import CorruptFile, UsageError
+from cometmq.model.messages.record import peek
+from cometmq.model.messages.record_layout import BLANK_BYTES, MAGIC_BLANK
+from cometmq.store.files.record_scan import Scanned, scan_record
+from cometmq.store.log.appender import Appender
+from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.log.log_scan import find_record
+from cometmq.store.queues.consume_queue import ConsumeQueue
+from cometmq.store.queues.consume_queues import ConsumeQueues
+from cometmq.store.recovery.log_follower import Follower
+from cometmq.store.watermarks import Watermarks
+
+DISPATCHED_AT_ONCE: Final = 256
+"""Records that one call dispatches: some milliseconds, in which nobody else is served."""
+
+
+class ReplicaLog:
+    def __init__(
+        self,
+        log: CommitLog,
+        queues: ConsumeQueues,
+        follower: Callable[[], Follower],
+        appender: Appender,
+        watermarks: Watermarks,
+    ) -> None:
+        self._log = log
+        self._queues = queues
+        self._make_follower = follower
+        self._follower: Follower | None = None
+        self._appender = appender
+        self._watermarks = watermarks
+
+    @property
+    def start(self) -> int:
+        return self._log.start
+
+    @property
+    def end(self) -> int:
+        return self._log.end
+
+    @property
+    def dispatched(self) -> int:
+        """Below here all records are in their queues."""
+        return self._watermarks.dispatched.value
+
+    def read(self, offset: int, size_bytes: int) -> bytes:
+        """Bytes of the log, from one file or several. Raises UsageError when it does not hold them."""
+        parts: list[memoryview] = []
+        while size_bytes > 0:
+            part_bytes = min(size_bytes, self._log.next_file_start(offset) - offset)
+            part = self._log.view(offset, part_bytes)
+            if part is None:
+                raise UsageError(f"the log does not hold {part_bytes} bytes at offset {offset}")
+            parts.append(part)
+            offset += part_bytes
+            size_bytes -= part_bytes
+        return b"".join(parts)
+
+    def record_from(self, offset: int) -> int:
+        """Where the first record at or behind ``offset`` begins; the end of the log when there is none."""
+        record = find_record(self._log.row, max(offset, self.start), self.end)
+        return self.end if record is None else record.physical_offset
+
+    def record_around(self, offset: int, low: int) -> int:
+        """Where the record begins that holds the byte at ``offset``. An earlier one, or the same, begins at ``low``."""
+        position = low
+        while (following := self._end_of(position)) is not None and following <= offset:
+            position = following
+        return position
+
+    def append(self, offset: int, data: bytes) -> None:
+        """Append a piece of the master's log.
+
+        Raises:
+            DiskFull: no space; nothing was appended.
+            UsageError: it does not belong behind what is there.
+        """
+        log = self._log
+        if log.end == 0 and not log.row.files and offset:
+            log.begin_at(offset)
+            self._watermarks.dispatched.advance(offset)
+        if offset != log.end:
+            raise UsageError(f"expected bytes of offset {log.end}, found those of {offset}")
+        while data:
+            room = log.next_file_start(log.end) - log.end
+            log.append_raw(data[:room])
+            data = data[room:]
+        self._watermarks.appended.advance(log.end)
+
+    def dispatch(self, count_max: int = DISPATCHED_AT_ONCE) -> bool:
+        """Enter the next whole records into their queues and the index. Whether there are more.
+
+        Raises:
+            CorruptFile: what came is no record. It stays undispatched.
+            DiskFull: entries wait for space; call again later.
+        """
+        if self._follower is None:
+            self._follower = self._make_follower()
+        if self._queues.is_write_due:
+            self._appender.write_part()
+        position = self.dispatched
+        last: Scanned | None = None
+        queues: list[ConsumeQueue] = []
+        offsets: list[int] = []
+        codes: list[int] = []
+        texts: list[bytes] = []
+        for _ in range(count_max):
+            record, following = self._next(position)
+            if following is None:
+                break
+            position = following
+            if record is None:
+                continue
+            last = record
+            if (entered := self._follower.enter(record)) is not None:
+                queues.append(entered[0])
+                codes.append(entered[1])
+                offsets.append(record.queue_offset)
+                texts.append(record.properties)
+        if last is not None:
+            self._appender.resume(last.store_timestamp, last.physical_offset)
+            self._watermarks.dispatched.advance(position)
+            self._appender.tell(queues, offsets, codes, last.store_timestamp, texts)
+        self._watermarks.dispatched.advance(position)
+        return self._end_of(position) is not None
+
+    def cut_partial(self) -> None:
+        """Remove a record of which only a part has come: its master is gone."""
+        if self.dispatched < self.end:
+            self._log.resume(self.dispatched)
+
+    def _next(self, position: int) -> tuple[Scanned | None, int | None]:
+        """The record at ``position``, None for a blank one; and where the next begins, None when not all has come."""
+        following = self._end_of(position)
+        if following is None:
+            return None, None
+        log_file = self._log.row.at(position)
+        assert log_file is not None
+        view = log_file.file.view(0, self._log.file_bytes)
+        at = position - log_file.start
+        if peek(view, at)[1] == MAGIC_BLANK:
+            return None, following
+        record = scan_record(view, at, log_file.start, check_crc=True)
+        if record is None:
+            raise CorruptFile(
+                log_file.path,
+                f"no sound record at byte {at} (offset {position})",
+                "The master's log is damaged there, or it is none. Look into the master's log.",
+            )
+        return record, following
+
+    def _end_of(self, position: int) -> int | None:
+        """Where the record at ``position`` ends; None when not all of it has come."""
+        log = self._log
+        log_file = log.row.at(position)
+        if log_file is None or position + BLANK_BYTES > log.end:
+            return None
+        view = log_file.file.view(0, log.file_bytes)
+        at = position - log_file.start
+        size_bytes, magic = peek(view, at)
+        if magic == MAGIC_BLANK:
+            size_bytes = log.file_bytes - at
+        if size_bytes <= 0:
+            # For the caller to find out what it is.
+            return position + BLANK_BYTES
+        return position + size_bytes if position + size_bytes <= log.end else None

@@ -1,0 +1,62 @@
+"""How many copies a record has, and what a send may expect."""
+
+from __future__ import annotations
+
+import pytest
+
+from cometmq.broker.replication.replicas import Outlook, Replicas
+
+
+def _with(*confirmed: int, behind_max: int = 100) -> Replicas:
+    replicas = Replicas(behind_max)
+    for number, offset in enumerate(confirmed):
+        replicas.joined(number, f"slave-{number}", offset)
+    return replicas
+
+
+@pytest.mark.parametrize(
+    ("confirmed", "needed", "copied"),
+    [
+        ((), 2, None),
+        ((50,), 2, 50),
+        ((50, 70), 2, 70),
+        ((50, 70), 3, 50),
+        ((50, 70), 4, None),
+        ((70, 50, 60), 3, 60),
+    ],
+)
+def test_the_log_is_copied_as_far_as_enough_slaves_have_it(
+    confirmed: tuple[int, ...], needed: int, copied: int | None
+) -> None:
+    assert _with(*confirmed).copied_to(needed) == copied
+
+
+def test_a_slave_that_left_no_longer_counts() -> None:
+    replicas = _with(50, 70)
+    replicas.left(1)
+    assert replicas.copied_to(2) == 50
+    replicas.left(0)
+    assert replicas.copied_to(2) is None
+
+
+def test_a_slave_may_take_back_what_it_said() -> None:
+    replicas = _with(70)
+    replicas.confirmed(0, 10)
+    assert replicas.copied_to(2) == 10
+
+
+@pytest.mark.parametrize(
+    ("confirmed", "needed", "outlook"),
+    [
+        ((), 1, Outlook.WAIT),
+        ((), 2, Outlook.NOT_AVAILABLE),
+        ((899,), 2, Outlook.NOT_AVAILABLE),
+        ((900,), 2, Outlook.WAIT),
+        ((900, 10), 3, Outlook.NOT_AVAILABLE),
+        ((900, 1000), 3, Outlook.WAIT),
+    ],
+)
+def test_a_send_waits_only_for_slaves_that_follow_closely(
+    confirmed: tuple[int, ...], needed: int, outlook: Outlook
+) -> None:
+    assert _with(*confirmed).outlook(needed, log_end=1000) is outlook
