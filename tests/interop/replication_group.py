@@ -1,0 +1,192 @@
+"""Masters and slaves of one broker name, each of any make, and what their stores and their answers have in common."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from tests.eventually import wait_until
+from tests.integration.raw_client import RawClient
+
+from cometmq.protocol.bodies.ha import HaStatus
+from cometmq.protocol.codes import RequestCode
+
+from .admin_calls import create_topic
+from .servers import ServerCommands
+from .systems import OURS, Broker, NameServer
+
+T = TypeVar("T")
+
+BROKER_NAME = "replicated"
+MASTER = "ASYNC_MASTER"
+SYNC_MASTER = "SYNC_MASTER"
+SLAVE = "SLAVE"
+
+TOPIC = "replicated-orders"
+QUEUES = 4
+# A slave of RocketMQ connects up to 5 s after it has learned of its master, and 4.9 says where it is 5 s later.
+FOLLOW_SECONDS_MAX = 60.0
+
+SMALL_FILES: dict[str, object] = {
+    "mappedFileSizeCommitLog": 64 * 1024,
+    "mappedFileSizeConsumeQueue": 20 * 50,
+}
+"""So small that log and queues go over several files."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Brokers of one name, known to one name server, which is ours."""
+
+    makes: dict[str, ServerCommands]
+    name_server: NameServer
+    directory: Path
+    stack: contextlib.ExitStack
+
+    def broker(self, number: int, role: str, **settings: object) -> Broker:
+        """One that is not started yet; it is killed in the end."""
+        broker = Broker(
+            [self.name_server],
+            self.directory / f"broker-{number}",
+            BROKER_NAME,
+            **{
+                **SMALL_FILES,
+                "brokerIP2": "127.0.0.1",
+                "brokerId": 0 if role != SLAVE else number,
+                "brokerRole": role,
+                "slaveReadEnable": "true",
+                **settings,
+            },
+        )
+        self.stack.callback(broker.kill)
+        return broker
+
+    def start(self, broker: Broker, make: str) -> Broker:
+        """A master is known to clients when this returns; a slave may still look for its master."""
+        broker.start(self.makes[make], until_known=broker.settings["brokerRole"] != SLAVE)
+        return broker
+
+
+@contextlib.contextmanager
+def group_in(directory: Path, makes: dict[str, ServerCommands]) -> Iterator[Group]:
+    with (
+        contextlib.ExitStack() as stack,
+        NameServer(makes[OURS], directory / "namesrv").running() as name_server,
+        contextlib.ExitStack() as brokers,
+    ):
+        stack.enter_context(brokers)
+        yield Group(makes, name_server, directory, brokers)
+
+
+def ask(broker: Broker, question: Callable[[RawClient], Awaitable[T]]) -> T:
+    """What a broker answers to one or more requests over one connection."""
+
+    async def run() -> T:
+        async with RawClient(broker.address) as client:
+            return await question(client)
+
+    return asyncio.run(run())
+
+
+def make_topic(broker: Broker, topic: str = TOPIC) -> None:
+    async def make(client: RawClient) -> None:
+        await create_topic(client.remoting, client.address, topic, QUEUES)
+
+    ask(broker, make)
+
+
+def send(broker: Broker, count: int, word: str, *, in_flight: int = 8) -> list[int]:
+    """Sends messages of many lengths to queue 0; the codes of the replies: 0, or 10 to 12 with a stored message."""
+
+    async def run(client: RawClient) -> list[int]:
+        codes: list[int] = []
+        numbers = iter(range(count))
+
+        async def work() -> None:
+            for number in numbers:
+                body = f"{word}-{number} ".encode() * (1 + number * 7 % 60)
+                properties = {"KEYS": f"{word}-{number}", "TAGS": f"tag{number % 3}"}
+                codes.append((await client.send(TOPIC, body, properties)).code)
+
+        await asyncio.gather(*(work() for _ in range(in_flight)))
+        return codes
+
+    return ask(broker, run)
+
+
+def read(broker: Broker, topic: str = TOPIC) -> list[bytes]:
+    """The bodies of queue 0, as this very broker serves them."""
+
+    async def run(client: RawClient) -> list[bytes]:
+        return [record.body for record in await client.read(topic)]
+
+    return ask(broker, run)
+
+
+def ends(broker: Broker, topic: str = TOPIC) -> tuple[str, str]:
+    """The lowest and the highest offset of queue 0."""
+
+    async def run(client: RawClient) -> tuple[str, str]:
+        fields = {"topic": topic, "queueId": "0"}
+        low = await client.ask(RequestCode.GET_MIN_OFFSET, fields)
+        high = await client.ask(RequestCode.GET_MAX_OFFSET, fields)
+        return (low.ext or {})["offset"], (high.ext or {})["offset"]
+
+    return ask(broker, run)
+
+
+def ha_status(broker: Broker) -> HaStatus:
+    """Ours and 5.5.0 answer this."""
+
+    async def run(client: RawClient) -> HaStatus:
+        return HaStatus.decode((await client.ask(RequestCode.GET_BROKER_HA_STATUS)).body)
+
+    return ask(broker, run)
+
+
+def has_followers(master: Broker, count: int = 1) -> bool:
+    """Whether so many slaves have everything that this master of ours has."""
+    status = ha_status(master)
+    return sum(one.diff == 0 for one in status.ha_connection_info) == count
+
+
+def log_of(broker: Broker) -> dict[str, bytes]:
+    """The files of the log by name. Files of nothing but zeros do not count: who prepares them, and when, is free."""
+    return _files(broker.store / "commitlog", whole=True)
+
+
+def queues_of(broker: Broker) -> dict[str, bytes]:
+    """The files of the consume queues, each without the zeros at its end: some reserve the place of later entries."""
+    return _files(broker.store / "consumequeue", whole=False)
+
+
+def wait_for_equal_stores(one: Broker, other: Broker) -> None:
+    for name, part in (("log", log_of), ("consume queues", queues_of)):
+        wait_until(
+            lambda part=part: part(one) == part(other),  # type: ignore[misc]
+            lambda name=name, part=part: f"equal {name}: {_differences(part(one), part(other))}",  # type: ignore[misc]
+            FOLLOW_SECONDS_MAX,
+        )
+
+
+def _files(directory: Path, *, whole: bool) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for file in sorted(directory.rglob("*")):
+        if file.is_file():
+            data = file.read_bytes()
+            content = data.rstrip(b"\0")
+            if content:
+                found[str(file.relative_to(directory))] = data if whole else content
+    return found
+
+
+def _differences(one: dict[str, bytes], other: dict[str, bytes]) -> list[str]:
+    return [
+        f"{name}: {len(one.get(name, b''))} and {len(other.get(name, b''))} bytes"
+        for name in sorted(one.keys() | other.keys())
+        if one.get(name) != other.get(name)
+    ]
