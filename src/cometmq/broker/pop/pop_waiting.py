@@ -136,8 +136,8 @@ class PopWaiting:
         """Run a parked one again in the next turn."""
         self._run_soon(waiter, is_over=False)
 
-    def is_waiting_for(self, topic: str, queue_id: int) -> bool:
-        return topic in self._by_topic
+    def is_waiting_for(self, topics: list[str], queue_ids: list[int]) -> bool:
+        return bool(self._by_topic) and not self._by_topic.keys().isdisjoint(topics)
 
     def arrived(
         self,

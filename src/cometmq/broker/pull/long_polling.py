@@ -121,8 +121,9 @@ class LongPolling:
             self._loop.call_later(TICK_SECONDS, self._tick)
         return True
 
-    def is_waiting_for(self, topic: str, queue_id: int) -> bool:
-        return (topic, queue_id) in self._queues
+    def is_waiting_for(self, topics: list[str], queue_ids: list[int]) -> bool:
+        queues = self._queues
+        return bool(queues) and not queues.keys().isdisjoint(zip(topics, queue_ids, strict=True))
 
     def arrived(
         self,
