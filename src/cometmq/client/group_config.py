@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 from cometmq.base.errors import ConfigError
 from cometmq.base.settings import setting
@@ -43,6 +45,10 @@ class GroupConfig:
     def __post_init__(self) -> None:
         check_bounds(self)
         find_strategy(self.allocation)
+
+    def with_name_servers(self, name_servers: str | Sequence[str] | None) -> Self:
+        """A copy with these name servers, if any are given. Raises UsageError for an invalid address."""
+        return replace(self, client=self.client.with_name_servers(name_servers))
 
     @property
     def is_broadcast(self) -> bool:
