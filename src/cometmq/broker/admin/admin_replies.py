@@ -19,7 +19,8 @@ NOT_SET: Final = "not set any response code"
 """RocketMQ leaves this remark in some successful replies; tools show it."""
 
 ON_MASTER_ONLY: Final = (
-    "Can't modify topic or subscription group from slave broker, please execute it from master broker."
+    "Can't modify topic or subscription group from slave broker,"
+    " please execute it from master broker."
 )
 """As RocketMQ 4.9 says it. 5.x takes such changes at a slave and loses them with the next sync."""
 

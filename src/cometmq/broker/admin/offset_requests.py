@@ -65,9 +65,7 @@ class OffsetAdmin:
 
     def all(self, connection: Connection, command: Command) -> Command | Awaitable[Command]:
         """Everything, as a slave copies it."""
-        return when_rendered(
-            self._offsets, lambda: command.reply(body=self._offsets.encode())
-        )
+        return when_rendered(self._offsets, lambda: command.reply(body=self._offsets.encode()))
 
     def delay_levels(self, connection: Connection, command: Command) -> Command:
         """How far each delay level has been delivered, as a slave copies it."""

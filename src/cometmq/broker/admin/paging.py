@@ -25,11 +25,11 @@ class PageWish(NamedTuple):
     start: int | None
     version_text: str | None
     """The version of the table that ``start`` refers to; a table that changed since starts anew."""
-    count: int | None
+    size: int | None
 
     @property
     def is_whole(self) -> bool:
-        return self.start is None and self.version_text is None and self.count is None
+        return self.start is None and self.version_text is None and self.size is None
 
 
 class TablePages:
@@ -69,7 +69,7 @@ class TablePages:
         if not text or decode_data_version(text.encode()) != self._table.version:
             begin = 0
         begin = min(begin, count)
-        size = PAGE_MAX if wish.count is None else min(max(wish.count, 0), PAGE_MAX)
+        size = PAGE_MAX if wish.size is None else min(max(wish.size, 0), PAGE_MAX)
         return begin, min(begin + size, count)
 
     def _make(self, names: Sequence[str]) -> bytes:
@@ -79,12 +79,14 @@ class TablePages:
             table.TABLE_KEY: table.rows_of(names),
             **{key: fastjson.dumps(value) for key, value in self._others().items()},
         }
-        return b"{" + b",".join(b'"%s":%s' % (key.encode(), parts[key]) for key in sorted(parts)) + b"}"
+        return (
+            b"{"
+            + b",".join(b'"%s":%s' % (key.encode(), parts[key]) for key in sorted(parts))
+            + b"}"
+        )
 
 
-def when_rendered(
-    table: LargeTable, answer: Callable[[], Command]
-) -> Command | Awaitable[Command]:
+def when_rendered(table: LargeTable, answer: Callable[[], Command]) -> Command | Awaitable[Command]:
     """What ``answer`` returns, asked for after the table's text was rendered in portions."""
     if table.freshen():
         return _rendered(table, answer)

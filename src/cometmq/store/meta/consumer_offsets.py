@@ -58,7 +58,7 @@ class OffsetTable:
         self._sent_counts = -1, -1
         self._sent = b""
         self.on_commit: Callable[[str, str, int, int], None] | None = None
-        """Told of every offset that a group has committed here, and that is another than before: group, topic, queue."""
+        """Told of every offset that a group has committed here, unless it had it: group, topic, queue id, offset."""
 
     def load(self) -> None:
         """Read the file, or its backup; without either, the table is empty.
