@@ -239,6 +239,12 @@ def test_runtime_info_tells_how_far_delay_levels_are_delivered(rig: Any) -> None
     assert (table["scheduleMessageOffset_1"], table["scheduleMessageOffset_2"]) == ("2,2", "0,1")
 
 
+def test_runtime_info_tells_whether_the_broker_has_the_duties_of_a_master(rig: Any) -> None:
+    assert rig.json(28)["table"]["brokerActive"] == "true"
+    rig.live.update({"brokerRole": "SLAVE", "brokerId": "1"})
+    assert rig.json(28)["table"]["brokerActive"] == "false"
+
+
 @pytest.mark.parametrize(
     ("size", "text"),
     [
