@@ -40,7 +40,7 @@ SMALL_FILES: dict[str, object] = {
 
 @dataclass(frozen=True)
 class Group:
-    """Brokers of one name, known to one name server, which is ours."""
+    """Brokers of one name, known to one name server."""
 
     makes: dict[str, ServerCommands]
     name_server: NameServer
@@ -72,13 +72,13 @@ class Group:
 
 
 @contextlib.contextmanager
-def group_in(directory: Path, makes: dict[str, ServerCommands]) -> Iterator[Group]:
+def group_in(
+    directory: Path, makes: dict[str, ServerCommands], name_server_make: str = OURS
+) -> Iterator[Group]:
     with (
-        contextlib.ExitStack() as stack,
-        NameServer(makes[OURS], directory / "namesrv").running() as name_server,
+        NameServer(makes[name_server_make], directory / "namesrv").running() as name_server,
         contextlib.ExitStack() as brokers,
     ):
-        stack.enter_context(brokers)
         yield Group(makes, name_server, directory, brokers)
 
 

@@ -1,4 +1,4 @@
-"""Masters and slaves of different makes: logs equal byte for byte, and sends that wait for a slave of the other make."""
+"""Masters and slaves of different makes: equal files, and sends that wait for a slave of another make."""
 
 from __future__ import annotations
 
