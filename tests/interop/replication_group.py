@@ -13,7 +13,7 @@ from tests.eventually import wait_until
 from tests.integration.raw_client import RawClient
 
 from cometmq.protocol.bodies.ha import HaStatus
-from cometmq.protocol.codes import RequestCode
+from cometmq.protocol.codes import RequestCode, ResponseCode
 
 from .admin_calls import create_topic
 from .servers import ServerCommands
@@ -92,9 +92,9 @@ def ask(broker: Broker, question: Callable[[RawClient], Awaitable[T]]) -> T:
     return asyncio.run(run())
 
 
-def make_topic(broker: Broker, topic: str = TOPIC) -> None:
+def make_topic(broker: Broker) -> None:
     async def make(client: RawClient) -> None:
-        await create_topic(client.remoting, client.address, topic, QUEUES)
+        await create_topic(client.remoting, client.address, TOPIC, QUEUES)
 
     ask(broker, make)
 
@@ -118,25 +118,57 @@ def send(broker: Broker, count: int, word: str, *, in_flight: int = 8) -> list[i
     return ask(broker, run)
 
 
-def read(broker: Broker, topic: str = TOPIC) -> list[bytes]:
+def read(broker: Broker) -> list[bytes]:
     """The bodies of queue 0, as this very broker serves them."""
 
     async def run(client: RawClient) -> list[bytes]:
-        return [record.body for record in await client.read(topic)]
+        return [record.body for record in await client.read(TOPIC)]
 
     return ask(broker, run)
 
 
-def ends(broker: Broker, topic: str = TOPIC) -> tuple[str, str]:
-    """The lowest and the highest offset of queue 0."""
+def ends(broker: Broker, queue_id: int = 0) -> tuple[int, int]:
+    """The lowest and the highest offset of a queue."""
 
-    async def run(client: RawClient) -> tuple[str, str]:
-        fields = {"topic": topic, "queueId": "0"}
+    async def run(client: RawClient) -> tuple[int, int]:
+        fields = {"topic": TOPIC, "queueId": str(queue_id)}
         low = await client.ask(RequestCode.GET_MIN_OFFSET, fields)
         high = await client.ask(RequestCode.GET_MAX_OFFSET, fields)
-        return (low.ext or {})["offset"], (high.ext or {})["offset"]
+        return int((low.ext or {})["offset"]), int((high.ext or {})["offset"])
 
     return ask(broker, run)
+
+
+def position(broker: Broker, group: str, queue_id: int) -> int | None:
+    """Where a group is in a queue, as this very broker knows it."""
+
+    async def run(client: RawClient) -> int | None:
+        fields = {"consumerGroup": group, "topic": TOPIC, "queueId": str(queue_id)}
+        reply = await client.ask(RequestCode.QUERY_CONSUMER_OFFSET, fields)
+        return int((reply.ext or {})["offset"]) if reply.code == ResponseCode.SUCCESS else None
+
+    return ask(broker, run)
+
+
+def commit(broker: Broker, group: str, queue_id: int, offset: int) -> None:
+    async def run(client: RawClient) -> None:
+        fields = {"consumerGroup": group, "topic": TOPIC, "queueId": str(queue_id)}
+        fields["commitOffset"] = str(offset)
+        reply = await client.ask(RequestCode.UPDATE_CONSUMER_OFFSET, fields)
+        assert reply.code == ResponseCode.SUCCESS, reply.remark
+
+    ask(broker, run)
+
+
+def change_setting(broker: Broker, key: str, value: object) -> None:
+    """What ``mqadmin updateBrokerConfig -k KEY -v VALUE`` does."""
+
+    async def run(client: RawClient) -> None:
+        body = f"{key}={value}\n".encode()
+        reply = await client.ask(RequestCode.UPDATE_BROKER_CONFIG, None, body)
+        assert reply.code == ResponseCode.SUCCESS, reply.remark
+
+    ask(broker, run)
 
 
 def ha_status(broker: Broker) -> HaStatus:
@@ -164,13 +196,23 @@ def queues_of(broker: Broker) -> dict[str, bytes]:
     return _files(broker.store / "consumequeue", whole=False)
 
 
+def wait_for_equal_logs(one: Broker, other: Broker) -> None:
+    _wait_for_equal("log", log_of, one, other)
+
+
 def wait_for_equal_stores(one: Broker, other: Broker) -> None:
-    for name, part in (("log", log_of), ("consume queues", queues_of)):
-        wait_until(
-            lambda part=part: part(one) == part(other),  # type: ignore[misc]
-            lambda name=name, part=part: f"equal {name}: {_differences(part(one), part(other))}",  # type: ignore[misc]
-            FOLLOW_SECONDS_MAX,
-        )
+    wait_for_equal_logs(one, other)
+    _wait_for_equal("consume queues", queues_of, one, other)
+
+
+def _wait_for_equal(
+    what: str, part: Callable[[Broker], dict[str, bytes]], one: Broker, other: Broker
+) -> None:
+    wait_until(
+        lambda: part(one) == part(other),
+        lambda: f"equal {what}: {_differences(part(one), part(other))}",
+        FOLLOW_SECONDS_MAX,
+    )
 
 
 def _files(directory: Path, *, whole: bool) -> dict[str, bytes]:

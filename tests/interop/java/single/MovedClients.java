@@ -19,19 +19,22 @@ import org.apache.rocketmq.common.message.MessageExt;
 
 /**
  * {@code MovedClients NAME_SERVER TOPIC GROUP PAUSE_MS}: a producer and a consumer at work while masters and slaves come and
- * go. The consumer pauses for each message. Prints {@code sent N taken N} again and again: what was acknowledged by
+ * go; others may do the same with another group. The consumer pauses for each message. Prints {@code sent N taken N} again and again: what was acknowledged by
  * SEND_OK, and how much of it was consumed. A first line of input ends the sending, which is answered by {@code quiet};
  * after a second one everything acknowledged must come to the consumer, which then commits its positions. Ends with
  * {@code ok sent N again N unacknowledged N}, or with a stack trace.
  */
 public final class MovedClients {
     private static final long WAIT_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final long QUIET_NANOS = TimeUnit.SECONDS.toNanos(1);
     private static final int ROUTE_MS = 300;
+    private static final int SEND_EVERY_MS = 20;
 
     private static final Set<String> SENT = ConcurrentHashMap.newKeySet();
     private static final Map<String, AtomicInteger> TAKEN = new ConcurrentHashMap<>();
     private static final AtomicInteger FAILED = new AtomicInteger();
     private static volatile boolean isSending = true;
+    private static volatile long lastNanos = System.nanoTime();
 
     private MovedClients() {}
 
@@ -40,12 +43,12 @@ public final class MovedClients {
         String topic = arguments[1];
         DefaultMQPushConsumer consumer =
             consumer(nameServer, topic, arguments[2], Integer.parseInt(arguments[3]));
-        DefaultMQProducer producer = new DefaultMQProducer("producer-" + topic);
+        DefaultMQProducer producer = new DefaultMQProducer("producers-" + arguments[2]);
         producer.setNamesrvAddr(nameServer);
         producer.setPollNameServerInterval(ROUTE_MS);
         producer.setRetryTimesWhenSendFailed(0);
         producer.start();
-        Thread sender = new Thread(() -> send(producer, topic));
+        Thread sender = new Thread(() -> send(producer, topic, arguments[2]));
         sender.start();
         Thread teller = new Thread(MovedClients::tell);
         teller.setDaemon(true);
@@ -57,7 +60,8 @@ public final class MovedClients {
         say("quiet");
         lines.readLine();
         long deadline = System.nanoTime() + WAIT_NANOS;
-        while (!TAKEN.keySet().containsAll(SENT)) {
+        // Others may have sent the last messages of a queue, and what is in work is not committed.
+        while (!TAKEN.keySet().containsAll(SENT) || System.nanoTime() - lastNanos < QUIET_NANOS) {
             if (System.nanoTime() > deadline) {
                 SENT.removeAll(TAKEN.keySet());
                 throw new AssertionError("acknowledged and not consumed: " + SENT);
@@ -92,8 +96,11 @@ public final class MovedClients {
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
             for (MessageExt message : messages) {
                 pause(pauseMs);
+                lastNanos = System.nanoTime();
                 String text = new String(message.getBody(), StandardCharsets.UTF_8);
-                TAKEN.computeIfAbsent(text, body -> new AtomicInteger()).incrementAndGet();
+                if (text.startsWith(group)) {
+                    TAKEN.computeIfAbsent(text, body -> new AtomicInteger()).incrementAndGet();
+                }
             }
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
@@ -101,10 +108,10 @@ public final class MovedClients {
         return consumer;
     }
 
-    private static void send(DefaultMQProducer producer, String topic) {
+    private static void send(DefaultMQProducer producer, String topic, String word) {
         for (int number = 0; isSending; number++) {
-            String text = Integer.toString(number);
-            Message message = new Message(topic, "tag", "moved-" + text, text.getBytes(StandardCharsets.UTF_8));
+            String text = word + "-" + number;
+            Message message = new Message(topic, "tag", text, text.getBytes(StandardCharsets.UTF_8));
             try {
                 SendResult result = producer.send(message, 3_000);
                 if (result.getSendStatus() == SendStatus.SEND_OK) {
@@ -117,7 +124,7 @@ public final class MovedClients {
                 FAILED.incrementAndGet();
                 pause(50);
             }
-            pause(5);
+            pause(SEND_EVERY_MS);
         }
     }
 
