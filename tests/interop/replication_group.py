@@ -15,7 +15,7 @@ from tests.integration.raw_client import RawClient
 from cometmq.protocol.bodies.ha import HaStatus
 from cometmq.protocol.codes import RequestCode, ResponseCode
 
-from .admin_calls import create_topic
+from .admin_calls import create_group, create_topic
 from .servers import ServerCommands
 from .systems import OURS, Broker, NameServer
 
@@ -95,6 +95,13 @@ def ask(broker: Broker, question: Callable[[RawClient], Awaitable[T]]) -> T:
 def make_topic(broker: Broker) -> None:
     async def make(client: RawClient) -> None:
         await create_topic(client.remoting, client.address, TOPIC, QUEUES)
+
+    ask(broker, make)
+
+
+def make_group(broker: Broker, group: str) -> None:
+    async def make(client: RawClient) -> None:
+        await create_group(client.remoting, client.address, group)
 
     ask(broker, make)
 

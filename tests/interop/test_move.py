@@ -26,6 +26,7 @@ from .replication_group import (
     commit,
     group_in,
     has_followers,
+    make_group,
     make_topic,
     position,
     wait_for_equal_logs,
@@ -49,6 +50,7 @@ def test_a_cluster_moves_to_ours_and_back(theirs: str, client: str, tmp_path: Pa
     with group_in(tmp_path, makes, theirs) as group:
         old = group.start(group.broker(0, MASTER), theirs)
         make_topic(old)
+        make_group(old, OFFLINE_GROUP)
         for queue_id in range(QUEUES):
             commit(old, OFFLINE_GROUP, queue_id, queue_id + 1)
         address = group.name_server.address
@@ -111,7 +113,11 @@ def _tables_are_there(new: Broker, client: str) -> bool:
 
 def _has_tables(slave: Broker) -> bool:
     """Whether a RocketMQ slave has taken over topics, groups and positions of our master."""
-    names = {"topics.json": TOPIC, "consumerOffset.json": OFFLINE_GROUP}
+    names = {
+        "topics.json": TOPIC,
+        "subscriptionGroup.json": OFFLINE_GROUP,
+        "consumerOffset.json": OFFLINE_GROUP,
+    }
     files = {name: slave.store / "config" / name for name in names}
     return all(file.exists() and names[name] in file.read_text() for name, file in files.items())
 
