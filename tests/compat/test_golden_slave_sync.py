@@ -1,4 +1,4 @@
-"""Metadata sync as recorded between Java brokers: our slave takes their master's answers, our master answers their slaves."""
+"""Metadata sync as recorded between Java brokers: our slave takes what their master answers, and the reverse."""
 
 from __future__ import annotations
 

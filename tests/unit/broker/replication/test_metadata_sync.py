@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from tests.unit.broker.rig import Rig
@@ -255,6 +256,23 @@ def test_a_slave_that_became_the_master_has_nothing_to_give_back(pair: Pair) -> 
     assert pair.sync.stray_count == 0
     pair.round()
     assert pair.slave.offsets.query("G", "T", 0) == 9
+    # Nor when it is a slave again.
+    pair.slave.crash()
+    asyncio.run(pair.slave.restart(brokerRole="SLAVE", brokerId="1"))
+    assert pair.new_sync().stray_count == 0
+
+
+def test_nor_has_one_that_became_it_while_it_ran(pair: Pair) -> None:
+    pair.master.topic("T")
+    pair.round()
+    assert commit(pair.slave, 8).code == 0
+    identity = replace(pair.slave.live.current.identity, role="ASYNC_MASTER", broker_id=0)
+    pair.slave.live.current = replace(pair.slave.live.current, identity=identity)
+    pair.sync.role_changed(pair.slave.live.current)
+    assert pair.sync.stray_count == 0
+    pair.round()
+    assert pair.slave.offsets.query("G", "T", 0) == 8
+    assert pair.master.offsets.query("G", "T", 0) == -1
 
 
 def test_a_commit_that_the_master_refuses_is_told_once_and_dropped(
