@@ -266,7 +266,7 @@ def test_nor_has_one_that_became_it_while_it_ran(pair: Pair) -> None:
     pair.master.topic("T")
     pair.round()
     assert commit(pair.slave, 8).code == 0
-    identity = replace(pair.slave.live.current.identity, role="ASYNC_MASTER", broker_id=0)
+    identity = replace(pair.slave.live.current.identity, role="ASYNC_MASTER")
     pair.slave.live.current = replace(pair.slave.live.current, identity=identity)
     pair.sync.role_changed(pair.slave.live.current)
     assert pair.sync.stray_count == 0
