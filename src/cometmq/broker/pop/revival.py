@@ -155,7 +155,7 @@ class Revival:
     def _record(self, point: CheckPoint, offset: int) -> Record | None:
         key = point.key
         entries = self._store.entries(key.topic, key.queue_id, offset, 1)
-        view = self._store.record_at(entries[0][0]) if entries else None
+        view = self._store.record_at(entries[0][0], expected=True) if entries else None
         if view is None:
             return None
         try:

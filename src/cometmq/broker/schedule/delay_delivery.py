@@ -162,7 +162,7 @@ class Delivery:
         self._put(message)
 
     def _waiting(self, level: _Level, physical_offset: int) -> Record | None:
-        view = self._store.record_at(physical_offset)
+        view = self._store.record_at(physical_offset, expected=True)
         if view is None:
             return None
         try:

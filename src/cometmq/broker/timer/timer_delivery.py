@@ -184,7 +184,7 @@ class TimerDelivery:
             _skip(record.physical_offset, str(error))
 
     def _record(self, physical_offset: int) -> Record | None:
-        view = self._store.record_at(physical_offset)
+        view = self._store.record_at(physical_offset, expected=True)
         if view is None:
             return None
         try:
