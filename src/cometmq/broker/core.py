@@ -18,7 +18,9 @@ from cometmq.broker.clients.client_registry import ClientRegistry
 from cometmq.broker.clients.request_modes import RequestModes
 from cometmq.broker.config.broker_config import BrokerConfig
 from cometmq.broker.config.live_config import LiveConfig
+from cometmq.broker.durability import Durability
 from cometmq.broker.filters.consumer_filters import ConsumerFilters
+from cometmq.broker.replication.replicas import Replicas
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.model.address import pack_host
 from cometmq.model.bloom import bloom_filter
@@ -50,6 +52,9 @@ class BrokerCore:
     clients: ClientRegistry
     creation: TopicCreation
     stats: BrokerStats
+    replicas: Replicas
+    """The slaves that are connected, and what they have."""
+    durability: Durability
 
     @property
     def broker_name(self) -> str:
@@ -118,6 +123,7 @@ def open_core(
         creation.apply(changed.topics)
 
     live.on_change(apply)
+    replicas = Replicas(config.replication.behind_bytes_max)
     return BrokerCore(
         live=live,
         clock=clock,
@@ -134,6 +140,8 @@ def open_core(
         clients=ClientRegistry(clock),
         creation=creation,
         stats=BrokerStats(clock, cluster=config.identity.cluster_name),
+        replicas=replicas,
+        durability=Durability(live, store.watermarks, replicas, clock),
     )
 
 
