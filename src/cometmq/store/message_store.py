@@ -148,7 +148,12 @@ class MessageStore:
         self._appender.body_bytes_max = config.log.message_bytes_max
         self._appender.recheck = self._recheck_disk
         self.replica = ReplicaLog(
-            self._log, self._queues, self._make_follower, self._appender, self.watermarks
+            self._log,
+            self._queues,
+            self._make_follower,
+            self._appender,
+            self.watermarks,
+            self._soundness.distrust,
         )
         """What a slave appends to, instead of ``put``."""
         self._housekeeping = Housekeeping(
@@ -562,6 +567,9 @@ class MessageStore:
             self._repair.check_newest(CHECKED_BYTES)
         self._queues.trust_what_comes()
         self._soundness.trust_what_comes()
+        self.damages.forget_from(recovery.end)
+        for damage in recovery.damaged:
+            self.damages.found(damage)
         self._checkpoint.marks = recovery.marks_after()
         self._checkpoint.save(sync=True)
         self.watermarks.reset(recovery.end)

@@ -72,7 +72,9 @@ class IdentityConfig:
         if not self.cluster_name:
             raise ConfigError("brokerClusterName must not be empty")
         if self.is_slave and self.slave_id == 0:
-            raise ConfigError("brokerRole=SLAVE needs a brokerId above 0, another one for each slave of a master")
+            raise ConfigError(
+                "brokerRole=SLAVE needs a brokerId above 0, another one for each slave of a master"
+            )
 
     @property
     def is_slave(self) -> bool:

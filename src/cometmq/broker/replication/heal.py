@@ -56,6 +56,8 @@ class Healer:
         self._now = loop.time
         self._task = loop.create_task(self._run(), name="cometmq-heal")
         self._store.damages.healer = self._take
+        for damage in self._store.damages.known:
+            self._take(damage)
 
     async def stop(self) -> None:
         self._store.damages.healer = None
@@ -66,6 +68,10 @@ class Healer:
         for place in self._pending:
             self._store.damages.given_up(place)
         self._pending.clear()
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._pending)
 
     def _take(self, damage: Damage) -> bool:
         """Whether this record will be asked for."""

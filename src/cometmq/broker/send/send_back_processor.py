@@ -156,4 +156,3 @@ class SendBackProcessor:
         tally.count += 1
         tally.size_bytes += stored.size_bytes
         return stored
-

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from cometmq.base.errors import StoreError
 from cometmq.base.ports import Clock
-from cometmq.store.files.record_scan import scan_record
+from cometmq.store.files.record_scan import Scanned, scan_record
 from cometmq.store.log.commit_log import CommitLog
 
 logger = logging.getLogger("cometmq.store")
@@ -35,6 +35,14 @@ class Damage(NamedTuple):
     topic: str = ""
     queue_id: int = -1
     queue_offset: int = -1
+
+
+def damage_of(record: Scanned) -> Damage:
+    """A record whose body is damaged: the rest says which one it is."""
+    topic = record.topic.decode(errors="replace")
+    return Damage(
+        record.physical_offset, record.size_bytes, topic, record.queue_id, record.queue_offset
+    )
 
 
 Healer = Callable[[Damage], bool]
@@ -78,12 +86,13 @@ class Damages:
     def found_record(self, record: memoryview, place: int) -> bool:
         """The same for a record about which nothing is known but what its damaged bytes say."""
         scanned = scan_record(record, 0, place, check_crc=False)
-        if scanned is None:
-            return self.found(Damage(place))
-        topic = scanned.topic.decode(errors="replace")
-        return self.found(
-            Damage(place, scanned.size_bytes, topic, scanned.queue_id, scanned.queue_offset)
-        )
+        return self.found(Damage(place) if scanned is None else damage_of(scanned))
+
+    def forget_from(self, end: int) -> None:
+        """The log was cut at ``end``."""
+        for place in [place for place in self._known if place >= end]:
+            del self._known[place]
+            self._waited.pop(place, None)
 
     def healed(self, place: int) -> None:
         damage = self._known.pop(place, None)

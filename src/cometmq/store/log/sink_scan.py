@@ -35,7 +35,8 @@ class SinkRows(msgspec.Struct):
 
 def sink_marks_since(log: CommitLog, start: int) -> Iterator[tuple[SinkMark, int]]:
     """The marks and offsets of rows among the records from ``start`` on, where a record must begin."""
-    for scanned in LogWalk(log.row, max(start, log.start), stop=log.end, check_crc=False):
+    first = max(start, log.start)
+    for scanned in LogWalk(log.row, first, stop=log.end, check_crc=False, passes_damage=True):
         mark = sink_mark_in(scanned.properties)
         if mark is not None and not _is_copy(scanned):
             yield mark, scanned.physical_offset
@@ -53,7 +54,8 @@ def sink_rows(
     stop = min(stop, log.end)
     rows = bytearray()
     count = 0
-    walk = LogWalk(log.row, first, stop=min(stop, first + bytes_max), check_crc=False)
+    last = min(stop, first + bytes_max)
+    walk = LogWalk(log.row, first, stop=last, check_crc=False, passes_damage=True)
     for scanned in walk:
         found = sink_mark_in(scanned.properties)
         if found is None or found.sink != mark.sink or found.batch != mark.batch:

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from cometmq.base.ports import Clock
+from cometmq.store.files.record_scan import Scanned
 from cometmq.store.log.commit_log import CommitLog
-from cometmq.store.log.damage import Damage, Damages, RecordBeingHealed
+from cometmq.store.log.damage import Damage, Damages, RecordBeingHealed, damage_of
 from cometmq.store.log.record_check import (
     are_plainly_sound,
     is_sound,
@@ -56,6 +57,12 @@ class Soundness:
     def trust_what_comes(self) -> None:
         """What is in the log now comes from the disk; what is appended from now on does not."""
         self._appended_from = self._log.end
+        self._recent, self._older = set(), set()
+
+    def distrust(self, record: Scanned) -> None:
+        """A record came damaged from another log: check everything up to its end, though it was just appended."""
+        self._appended_from = max(self._appended_from, record.physical_offset + record.size_bytes)
+        self._damages.found(damage_of(record))
 
     @property
     def hot_from(self) -> int:
