@@ -114,7 +114,7 @@ def open_core(
         modes = RequestModes(directory, files)
         for table in (topics, groups, offsets, modes):
             table.load()
-        _cut(offsets, store)
+        cut_offsets(offsets, store)
         undo.pop_all()
     creation = TopicCreation(topics, groups, config.topics, clock=clock)
 
@@ -149,7 +149,8 @@ def address_text(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _cut(offsets: OffsetTable, store: MessageStore) -> None:
+def cut_offsets(offsets: OffsetTable, store: MessageStore) -> None:
+    """Positions of groups that are ahead of their queue go back to its end."""
     if cut := offsets.cut(store.max_offset):
         log.warning("positions of groups were ahead of the log count=%d", cut)
         try:

@@ -25,7 +25,7 @@ from cometmq.base.errors import (
     UsageError,
 )
 from cometmq.base.ports import Clock, File, Files, Lock
-from cometmq.model.messages.record import Record
+from cometmq.model.messages.record import Record, readable_record
 from cometmq.model.messages.sink_mark import SinkMark
 from cometmq.store.files.file_names import QUEUES_DIRECTORY
 from cometmq.store.index.index_files import IndexFiles
@@ -386,6 +386,13 @@ class MessageStore:
         if not is_sound(memoryview(record), physical_offset):
             raise UsageError(f"expected a sound record for offset {physical_offset}, found none")
         return self._log.overwrite(physical_offset, record)
+
+    def decoded_at(
+        self, physical_offset: int, topic: str | None = None, *, expected: bool = False
+    ) -> Record | None:
+        """``record_at``, decoded; None if that fails, too, or it is not of ``topic``."""
+        record = readable_record(self.record_at(physical_offset, expected=expected))
+        return record if record is None or topic in (None, record.topic) else None
 
     def log_view(self, offset: int, size_bytes: int) -> memoryview | None:
         """Bytes of the log as they are, of one file; None when they are not, or no longer, there."""

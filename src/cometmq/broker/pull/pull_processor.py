@@ -125,7 +125,7 @@ class PullProcessor:
         return self._reply(command, header, group, found)
 
     def _commit(self, header: PullMessageHeader) -> None:
-        if header.sys_flag & _COMMIT and not self._is_slave and header.commit_offset >= 0:
+        if header.sys_flag & _COMMIT and header.commit_offset >= 0:
             self._offsets.commit(
                 header.consumer_group, header.topic, header.queue_id, header.commit_offset
             )
@@ -317,7 +317,7 @@ class PullProcessor:
         found: GetResult,
     ) -> Command:
         if found.status is GetStatus.FOUND:
-            self._count(header, found)
+            self._stats.pulled(header.topic, header.consumer_group, found.count, found.size_bytes)
         else:
             self._stats.pulls_missed.count += 1
         suggested = 0
@@ -342,23 +342,12 @@ class PullProcessor:
             body_parts=parts,
         )
 
-    def _count(self, header: PullMessageHeader, found: GetResult) -> None:
-        stats = self._stats
-        stats.pulls_found.count += 1
-        for tally in (
-            stats.get_found,
-            stats.group_get(header.topic, header.consumer_group),
-        ):
-            tally.count += found.count
-            tally.size_bytes += found.size_bytes
-
     def _apply(self, config: BrokerConfig) -> None:
         self._is_readable = is_readable(config.topics.permission)
         self._function_seconds = config.filters.function_batch_ms / 1000
         self._is_lite_pull = config.polling.lite_pull
         self._is_long_polling = config.polling.long_polling
         self._short_polling_seconds = config.polling.short_polling_ms / 1000
-        self._is_slave = config.identity.is_slave
         self._is_slave_read = config.consumers.slave_read
         self.long_polling.capacity = config.polling.parked_max
 

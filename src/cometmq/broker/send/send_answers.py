@@ -44,7 +44,7 @@ class SendAnswers:
         live.on_change(self._apply)
 
     def is_held(self, command: Command, *, waits: bool) -> bool:
-        """Whether the reply has to wait for disk or slaves. Raises Refused if too many wait, or too few slaves follow."""
+        """Whether the reply has to wait for disk or slaves. Raises Refused when it cannot be stored safely now."""
         durability = self._durability
         if not durability.is_awaited:
             return False

@@ -1,8 +1,8 @@
 """The way of a master's log into the store of its slave: raw bytes first, then the entries of whole records.
 
 The log arrives in pieces that may end anywhere, and is appended as it is. A record is entered into its queue and the
-index once all of it is there. One whose checksum does not agree is entered, too, but never handed out. Appending is quick and dispatching is not, so the two are
-separate calls: what the log has is safe, what was dispatched can be read.
+index once all of it is there. One whose checksum does not agree is entered, too, but never handed out. Appending is
+quick and dispatching is not, so the two are separate calls: what the log has is safe, what was dispatched can be read.
 
 Thread rule: the owner of the store.
 """
@@ -19,7 +19,6 @@ from cometmq.store.files.record_scan import Scanned, scan_record
 from cometmq.store.log.appender import Appender
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.log.log_scan import find_record
-from cometmq.store.queues.consume_queue import ConsumeQueue
 from cometmq.store.queues.consume_queues import ConsumeQueues
 from cometmq.store.recovery.log_follower import Follower
 from cometmq.store.watermarks import Watermarks
@@ -120,7 +119,8 @@ class ReplicaLog:
             self._appender.write_part()
         position = self.dispatched
         last: Scanned | None = None
-        queues: list[ConsumeQueue] = []
+        topics: list[str] = []
+        queue_ids: list[int] = []
         offsets: list[int] = []
         codes: list[int] = []
         texts: list[bytes] = []
@@ -133,14 +133,16 @@ class ReplicaLog:
                 continue
             last = record
             if (entered := self._follower.enter(record)) is not None:
-                queues.append(entered[0])
-                codes.append(entered[1])
+                queue, tags_code = entered
+                topics.append(queue.topic)
+                queue_ids.append(queue.queue_id)
+                codes.append(tags_code)
                 offsets.append(record.queue_offset)
                 texts.append(record.properties)
         if last is not None:
             self._appender.resume(last.store_timestamp, last.physical_offset)
             self._watermarks.dispatched.advance(position)
-            self._appender.tell(queues, offsets, codes, last.store_timestamp, texts)
+            self._appender.tell(topics, queue_ids, offsets, codes, last.store_timestamp, texts)
         self._watermarks.dispatched.advance(position)
         return self._end_of(position) is not None
 
