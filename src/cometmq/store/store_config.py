@@ -36,7 +36,7 @@ class CommitLogConfig:
     recover_by_truncating: bool = setting(
         "recoverByTruncating",
         "Cut a damaged log at its first bad record, or start without a missing log, instead of "
-        "refusing to start.",
+        "passing over it or refusing to start.",
         default=False,
     )
 
