@@ -54,8 +54,7 @@ def sink_rows(
     stop = min(stop, log.end)
     rows = bytearray()
     count = 0
-    last = min(stop, first + bytes_max)
-    walk = LogWalk(log.row, first, stop=last, check_crc=False, passes_damage=True)
+    walk = LogWalk(log.row, first, stop=min(stop, first + bytes_max), check_crc=False)
     for scanned in walk:
         found = sink_mark_in(scanned.properties)
         if found is None or found.sink != mark.sink or found.batch != mark.batch:
