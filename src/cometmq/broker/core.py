@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import socket
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cometmq.base.errors import ConfigError, DiskFull
 from cometmq.base.ports import Clock, EventLoop, Files
@@ -19,6 +19,7 @@ from cometmq.broker.clients.request_modes import RequestModes
 from cometmq.broker.config.broker_config import BrokerConfig
 from cometmq.broker.config.live_config import LiveConfig
 from cometmq.broker.filters.consumer_filters import ConsumerFilters
+from cometmq.broker.pull.master_presence import MasterPresence
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.model.address import pack_host
 from cometmq.model.bloom import bloom_filter
@@ -50,6 +51,8 @@ class BrokerCore:
     clients: ClientRegistry
     creation: TopicCreation
     stats: BrokerStats
+    master: MasterPresence = field(default_factory=MasterPresence)
+    """Means something at a slave only."""
 
     @property
     def broker_name(self) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from cometmq.broker.admin.admin_replies import refuse_on_slave
 from cometmq.broker.clients.client_registry import ClientRegistry
+from cometmq.broker.config.live_config import LiveConfig
 from cometmq.broker.schedule.schedule import Delays
 from cometmq.model.topic import TopicConfig
 from cometmq.protocol.bodies.group import GroupList, SubscriptionOfGroup
@@ -38,6 +40,7 @@ class OffsetAdmin:
     def __init__(
         self,
         *,
+        live: LiveConfig,
         address: str,
         offsets: OffsetTable,
         delays: Delays,
@@ -45,6 +48,7 @@ class OffsetAdmin:
         clients: ClientRegistry,
         store: MessageStore,
     ) -> None:
+        self._live = live
         self._address = address
         self._offsets = offsets
         self._delays = delays
@@ -102,6 +106,7 @@ class OffsetAdmin:
 
     def clone(self, connection: Connection, command: Command) -> Command:
         header = decode_fields(CloneGroupOffsetHeader, command.ext)
+        refuse_on_slave(self._live.current.identity)
         topic = (header.topic or "").strip()
         wanted = {topic} if topic else self._offsets.topics_of(header.src_group)
         for name in sorted(wanted):

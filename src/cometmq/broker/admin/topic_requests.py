@@ -66,7 +66,6 @@ class TopicAdmin:
         saved: Saved,
     ) -> None:
         self._live = live
-        self._identity = live.current.identity
         self._topics = topics
         self._offsets = offsets
         self._store = store
@@ -104,7 +103,7 @@ class TopicAdmin:
     def delete(self, connection: Connection, command: Command) -> Awaitable[Command]:
         topic = decode_fields(DeleteTopicHeader, command.ext).topic
         self._check_name(topic)
-        refuse_on_slave(self._identity)
+        refuse_on_slave(self._live.current.identity)
         # With a topic goes what groups that popped it are to try again.
         for retry_topic in self._pop_retry_topics(topic):
             self._topics.remove(retry_topic)
@@ -144,14 +143,14 @@ class TopicAdmin:
         return command.reply(body=encode_topic_config(config))
 
     def system(self, connection: Connection, command: Command) -> Command:
-        names = sorted(system_topic_names(self._identity))
+        names = sorted(system_topic_names(self._live.current.identity))
         return command.reply(body=TopicList(topic_list=names).encode())
 
     def _store_all(
         self, connection: Connection, command: Command, wanted: list[TopicConfig]
     ) -> Awaitable[Command]:
         """All of ``wanted`` or, when one of them is refused, none. Set on return; saved and announced when awaited."""
-        refuse_on_slave(self._identity)
+        refuse_on_slave(self._live.current.identity)
         for config in wanted:
             self._check(config)
         configs = [self._with_attributes(config) for config in wanted]
@@ -186,7 +185,7 @@ class TopicAdmin:
     def _check_name(self, topic: str) -> None:
         if fault := topic_fault(topic):
             raise _refused(fault)
-        if is_system(topic, self._identity):
+        if is_system(topic, self._live.current.identity):
             raise _refused(f"The topic[{topic}] is conflict with system topic.")
 
     def _with_attributes(self, config: TopicConfig) -> TopicConfig:
