@@ -35,6 +35,7 @@ from cometmq.broker.config.known_keys import OTHER_KEYS
 from cometmq.broker.filters.filter_config import FiltersConfig
 from cometmq.broker.pop.pop_config import PopConfig
 from cometmq.broker.replication.acting_config import ActingConfig
+from cometmq.broker.replication.replication_config import ReplicationConfig
 from cometmq.broker.timer.timer_config import TimersConfig
 from cometmq.model.bloom import bloom_filter
 from cometmq.remoting.remoting_config import RemotingClientConfig, RemotingServerConfig
@@ -65,6 +66,7 @@ class BrokerConfig:
     flow: FlowControlConfig = field(default_factory=FlowControlConfig)
     registration: RegistrationConfig = field(default_factory=RegistrationConfig)
     acting: ActingConfig = field(default_factory=ActingConfig)
+    replication: ReplicationConfig = field(default_factory=ReplicationConfig)
     store: StoreConfig = field(default_factory=StoreConfig)
     remoting: RemotingServerConfig = field(default_factory=RemotingServerConfig)
     remoting_client: RemotingClientConfig = field(default_factory=RemotingClientConfig)
