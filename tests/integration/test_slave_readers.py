@@ -12,12 +12,14 @@ from tests.eventually import eventually
 from tests.integration.client.consuming import FROM_FIRST, Taken, config, numbered
 from tests.integration.replica_group import QUEUES, TOPIC, ReplicaGroup, replica_group
 
+from cometmq.broker.server import Broker
 from cometmq.client.aio.bulk.bulk_client import BulkClient
 from cometmq.client.aio.pull.lite_pull_consumer import LitePullConsumer
 from cometmq.client.aio.pull.pull_consumer import PullConsumer
 from cometmq.client.aio.push.push_consumer import PushConsumer
 from cometmq.client.aio.send.producer import Producer
 from cometmq.client.client_config import ClientConfig
+from cometmq.client.errors import NoRoute
 from cometmq.client.lite_pull_config import LitePullConfig
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.messages.message import Message
@@ -30,11 +32,11 @@ async def send(group: ReplicaGroup, bodies: list[bytes]) -> None:
     async with Producer("sender", name_servers=group.name_server) as producer:
         for body in bodies:
             await producer.send(Message(topic=TOPIC, body=body))
-    group.slave.copy(group.master.core)
+    await group.copied()
 
 
-def positions(core: object) -> int:
-    offsets = core.offsets  # type: ignore[attr-defined]
+def positions(broker: Broker) -> int:
+    offsets = broker.core.offsets
     return sum(offsets.query(GROUP, TOPIC, queue_id) for queue_id in range(QUEUES))
 
 
@@ -61,16 +63,14 @@ def test_a_push_consumer(tmp_path: Path, orderly: bool) -> None:
             async with consumer:
                 await send(group, numbered(20))
                 await eventually(lambda: len(taken.messages) >= 20, lambda: str(taken.counts()))
-                await eventually(lambda: positions(group.master.core) == 20, "committed")
+                await eventually(lambda: positions(group.master) == 20, "committed")
 
                 lost_at = time.monotonic()
                 await group.kill_master()
                 group.put(numbered(20, start=20))
                 await eventually(lambda: len(taken.messages) >= 40, lambda: str(taken.counts()))
                 assert time.monotonic() - lost_at < FAIL_OVER_SECONDS
-                await eventually(
-                    lambda: positions(group.slave.core) == 40, "committed at the slave"
-                )
+                await eventually(lambda: positions(group.slave) == 40, "committed at the slave")
 
                 await group.bring_master_back()
                 await is_back(group)
@@ -82,9 +82,9 @@ def test_a_push_consumer(tmp_path: Path, orderly: bool) -> None:
     asyncio.run(scenario())
 
 
-def test_a_lite_pull_consumer(tmp_path: Path) -> None:
+def test_a_lite_pull_consumer_of_a_slave_that_does_not_look_for_its_master(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with replica_group(tmp_path) as group:
+        async with replica_group(tmp_path, is_watching=False) as group:
             settings = LitePullConfig(consume_from_where=FROM_FIRST)
             consumer = LitePullConsumer(GROUP, name_servers=group.name_server, config=settings)
             consumer.subscribe(TOPIC)
@@ -104,7 +104,7 @@ def test_a_lite_pull_consumer(tmp_path: Path) -> None:
                 await poll_until(40)
                 assert time.monotonic() - lost_at < FAIL_OVER_SECONDS
                 await consumer.commit()
-                assert positions(group.slave.core) == 40
+                assert positions(group.slave) == 40
                 await group.bring_master_back()
                 await is_back(group)
                 await send(group, numbered(20, start=40))
@@ -176,5 +176,49 @@ def test_a_consumer_that_starts_while_there_is_no_master(tmp_path: Path) -> None
             assert {one.queue_offset for one in taken.messages if one.queue_id == 0} == set(
                 range(3, 10)
             )
+
+    asyncio.run(scenario())
+
+
+def test_a_slave_that_stands_in_for_its_master(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with replica_group(tmp_path) as group:
+            assert not group.acting.is_acting
+            await eventually(lambda: group.slave.core.master.is_there)
+            await group.kill_master()
+            await eventually(lambda: group.acting.is_acting, seconds=FAIL_OVER_SECONDS)
+            assert not group.slave.core.master.is_there
+            async with Producer("sender", name_servers=group.name_server) as producer:
+                with pytest.raises(NoRoute):
+                    await producer.send(Message(topic=TOPIC, body=b"x"))
+            await group.bring_master_back()
+            await eventually(lambda: group.slave.core.master.is_there, seconds=FAIL_OVER_SECONDS)
+            assert not group.acting.is_acting
+
+    asyncio.run(scenario())
+
+
+def test_a_name_server_tells_the_slave_at_once(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with replica_group(
+            tmp_path, is_watching=False, notifyMinBrokerIdChanged="true"
+        ) as group:
+            looked = 0
+            look = group.acting.look
+
+            async def count() -> None:
+                nonlocal looked
+                looked += 1
+                await look()
+
+            group.acting.look = count  # type: ignore[method-assign]
+            group.acting._config = dataclasses.replace(group.acting._config, watch_ms=3_600_000)
+            group.acting.start()
+            await eventually(lambda: group.slave.core.master.is_there)
+            assert looked == 1
+            await group.kill_master()
+            await eventually(lambda: group.acting.is_acting, seconds=FAIL_OVER_SECONDS)
+            await group.bring_master_back()
+            await eventually(lambda: group.slave.core.master.is_there, seconds=FAIL_OVER_SECONDS)
 
     asyncio.run(scenario())

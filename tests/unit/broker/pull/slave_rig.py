@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from tests.unit.broker.rig import Rig
 
 from cometmq.broker.config.config_slices import ASYNC_MASTER, SLAVE
@@ -15,6 +13,7 @@ class SlaveRig(Rig):
     def __init__(self, **settings: str) -> None:
         super().__init__({"brokerRole": SLAVE, "brokerId": "1", **settings}, is_master=False)
         self.origin = Rig()
+        self.store.follow()
         self.topic("T")
 
     def copy(self, bytes_max: int | None = None) -> None:
@@ -33,13 +32,11 @@ class SlaveRig(Rig):
 
     def become(self, role: str) -> None:
         """Change the role, as promotion and demotion do."""
-        live = self.live
-        identity = dataclasses.replace(
-            live.current.identity, role=role, broker_id=1 if role == SLAVE else 0
-        )
-        live.current = dataclasses.replace(live.current, identity=identity)
-        for listener in live._listeners:
-            listener(live.current)
+        self.live.update({"brokerRole": role})
+        if role == SLAVE:
+            self.store.follow()
+        else:
+            self.store.lead()
 
     def promote(self) -> None:
         self.become(ASYNC_MASTER)
