@@ -44,7 +44,7 @@ async def is_back(group: ReplicaGroup) -> None:
     """All queues are read from the master again."""
     held = group.master.rooms.pull.long_polling
     queues = range(QUEUES)
-    await eventually(lambda: all(held.is_waiting_for(TOPIC, queue_id) for queue_id in queues))
+    await eventually(lambda: all(held.is_waiting_for([TOPIC], [queue_id]) for queue_id in queues))
 
 
 @pytest.mark.parametrize("orderly", [False, True])

@@ -14,7 +14,7 @@ from cometmq.broker.admin.admin_replies import (
     reply_when_saved,
     system_topic_names,
 )
-from cometmq.broker.admin.paging import page
+from cometmq.broker.admin.paging import PageWish, TablePages, when_rendered
 from cometmq.broker.admin.topic_attributes import changed_attributes, parse_changes
 from cometmq.broker.broker_stats import BrokerStats
 from cometmq.broker.config.live_config import LiveConfig
@@ -23,7 +23,6 @@ from cometmq.model.names import topic_fault
 from cometmq.model.topic import TopicConfig
 from cometmq.protocol.bodies.topic import (
     TopicConfigList,
-    TopicConfigTable,
     TopicList,
     encode_topic_config,
 )
@@ -67,6 +66,7 @@ class TopicAdmin:
     ) -> None:
         self._live = live
         self._topics = topics
+        self._pages = TablePages(topics)
         self._offsets = offsets
         self._store = store
         self._stats = stats
@@ -123,17 +123,15 @@ class TopicAdmin:
         ]
         return [name for name in names if self._topics.get(name) is not None]
 
-    def all(self, connection: Connection, command: Command) -> Command:
+    def all(self, connection: Connection, command: Command) -> Command | Awaitable[Command]:
         header = decode_fields(GetAllTopicConfigHeader, command.ext)
-        configs = self._topics.all()
-        version = self._topics.version
-        body = TopicConfigTable(
-            topic_config_table=page(
-                configs, header.topic_seq, header.data_version, header.max_topic_num, version
-            ),
-            data_version=version,
-        )
-        return command.reply(ext={"totalTopicNum": str(len(configs))}, body=body.encode())
+        wish = PageWish(header.topic_seq, header.data_version, header.max_topic_num)
+
+        def answer() -> Command:
+            body = self._pages.body(wish)
+            return command.reply(ext={"totalTopicNum": str(len(self._topics))}, body=body)
+
+        return when_rendered(self._topics, answer)
 
     def one(self, connection: Connection, command: Command) -> Command:
         topic = decode_fields(GetTopicConfigHeader, command.ext).topic

@@ -74,6 +74,7 @@ class AssignmentAdmin:
         return self._assigned(command, QueryAssignmentBody.decode(command.body))
 
     def set_mode(self, connection: Connection, command: Command) -> Awaitable[Command]:
+        refuse_on_slave(self._live.current.identity)
         wish = SetMessageRequestModeBody.decode(command.body)
         refuse_on_slave(self._live.current.identity)
         if wish.topic.startswith(RETRY_PREFIX):

@@ -339,7 +339,7 @@ class PullProcessor:
         found: GetResult,
     ) -> Command:
         if found.status is GetStatus.FOUND:
-            self._count(header, found)
+            self._stats.pulled(header.topic, header.consumer_group, found.count, found.size_bytes)
         else:
             self._stats.pulls_missed.count += 1
         suggested: int = MASTER_ID
@@ -366,16 +366,6 @@ class PullProcessor:
             encoding=command.encoding,
             body_parts=parts,
         )
-
-    def _count(self, header: PullMessageHeader, found: GetResult) -> None:
-        stats = self._stats
-        stats.pulls_found.count += 1
-        for tally in (
-            stats.get_found,
-            stats.group_get(header.topic, header.consumer_group),
-        ):
-            tally.count += found.count
-            tally.size_bytes += found.size_bytes
 
     def code_of(self, status: GetStatus, offset: int) -> ResponseCode:
         """What a read from ``offset`` is answered with in the present role."""
