@@ -10,7 +10,7 @@ from tests.eventually import eventually
 from tests.integration.servers import broker_config, running_name_server
 from tests.interop.servers import free_ports
 
-from cometmq.broker.replication.member_group import ActingMaster
+from cometmq.broker.replication.acting.member_group import ActingMaster
 from cometmq.broker.server import Broker
 from cometmq.model.route import TopicRoute
 from cometmq.model.topic import TopicConfig

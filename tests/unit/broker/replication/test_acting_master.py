@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from cometmq.broker.replication.acting_master import (
+from cometmq.broker.replication.acting.acting_master import (
     GroupWatch,
     Instruction,
     MasterCame,

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 
 from cometmq.base.errors import CometError
 from cometmq.broker.core import BrokerCore
-from cometmq.broker.replication.acting_config import ActingConfig
-from cometmq.broker.replication.acting_master import (
+from cometmq.broker.replication.acting.acting_config import ActingConfig
+from cometmq.broker.replication.acting.acting_master import (
     GroupWatch,
     Instruction,
     MasterCame,
