@@ -53,6 +53,7 @@ class ReplicationRoom:
             core.store.replica,
             file_bytes=core.store.config.log.file_bytes,
             cut_tail=self._cut_tail,
+            on_agreed=self._agreed,
             on_lost=registration.renew,
         )
         self._requests = HaRequests(core, self.port, self.link, registration)
@@ -82,9 +83,12 @@ class ReplicationRoom:
 
     def _found(self, master: MasterPlace) -> None:
         if master != self._master:
+            self._metadata.follow(None)
             log.info("master found address=%s ha_address=%s", master.address, master.ha_address)
         self._master = master
         self._go()
+        if self.link.is_following:
+            self._agreed()
 
     def _go(self) -> None:
         if not self._is_following:
@@ -92,9 +96,13 @@ class ReplicationRoom:
         known = self._master.ha_address if self._master is not None else None
         address = self._core.live.current.replication.master_address or known
         self.link.follow(address)
-        self._metadata.follow(self._master.address if self._master is not None else None)
         if address is None:
             self._timer = asyncio.get_running_loop().call_later(ASK_SECONDS, self._ask)
+
+    def _agreed(self) -> None:
+        # Not before: the tables of another group's master, or of one that has lost its disk, would replace ours.
+        if self._master is not None:
+            self._metadata.follow(self._master.address)
 
     def _ask(self) -> None:
         self._registration.renew()
