@@ -272,15 +272,29 @@ class OffsetTable:
         return self._rows.is_fresh and self._pulled_rows.is_fresh
 
     def encode(self) -> bytes:
-        """The content of the file on one line, as a replica requests it."""
+        """The content of the file on one line, as a replica requests it.
+
+        Always with a version: a slave of RocketMQ 5 fails without one. In a file of ours there is none, as in 4.9's.
+        """
         counts = self._rows.change_count, self._pulled_rows.change_count
         if self._sent_counts != counts:
-            self._sent, self._sent_counts = one_line(self._text()()), counts
+            version = {
+                "counter": self.change_count,
+                "stateVersion": 0,
+                "timestamp": self._clock.wall_ms(),
+            }
+            text = self._text({"dataVersion": version})
+            self._sent, self._sent_counts = one_line(text()), counts
         return self._sent
 
-    def _text(self) -> Callable[[], str]:
-        """The content of the file as it is now, put together by whoever calls what is returned."""
-        content = {key: pretty(value, 1) for key, value in self._other_content.items()}
+    def _text(self, more: Mapping[str, Any] | None = None) -> Callable[[], str]:
+        """The content of the file as it is now, put together by whoever calls what is returned.
+
+        Args:
+            more: further content, for what the file has not.
+        """
+        others = {**(more or {}), **self._other_content}
+        content = {key: pretty(value, 1) for key, value in others.items()}
         if isinstance(known := self._other_content.get("groupTopicMap"), dict):
             content["groupTopicMap"] = pretty(self._group_topics(known), 1)
         tables = {"offsetTable": self._rows.rows(self._table)}
