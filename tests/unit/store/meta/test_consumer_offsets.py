@@ -183,6 +183,16 @@ def test_a_replica_gets_one_line_with_plain_integer_keys(table: OffsetTable) -> 
     assert b"\n" not in table.encode()
 
 
+def test_a_replica_gets_no_pull_offsets(table: OffsetTable) -> None:
+    """A slave of RocketMQ 5.5 does not understand them, even its own master's, and would take over nothing."""
+    table.commit("G", "T", 0, 5)
+    table.pulled("G", "T", 0, 7)
+    table.save_if_changed()
+    assert set(fastjson.loads(table.encode())) == {"dataVersion", "offsetTable"}
+    table.commit("G", "T", 0, 6)
+    assert fastjson.loads(table.encode())["offsetTable"] == {"T@G": {"0": 6}}
+
+
 def test_a_replica_gets_a_version(table: OffsetTable) -> None:
     """A slave of RocketMQ 5 fails without one, after it has taken over the offsets and before it saves them."""
     table.commit("G", "T", 0, 5)
