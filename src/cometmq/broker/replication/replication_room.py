@@ -157,6 +157,8 @@ class ReplicationRoom:
             path,
             reason,
         )
+        # Who follows this broker has what was cut, and must compare again.
+        self.port.disconnect("this log was cut")
         cut_offsets(self._core.offsets, self._core.store)
 
     def __repr__(self) -> str:

@@ -96,7 +96,7 @@ class ReplicaLog:
             UsageError: it does not belong behind what is there.
         """
         log = self._log
-        if log.end == 0 and not log.row.files and offset:
+        if log.end == 0 and offset:
             log.begin_at(offset)
             self._watermarks.dispatched.advance(offset)
         if offset != log.end:
