@@ -30,7 +30,7 @@ logger = logging.getLogger("cometmq.broker")
 
 CONNECT_SECONDS_MAX: Final = 5.0
 PAUSE_SECONDS: Final = 0.1
-PAUSE_SECONDS_MAX: Final = 5.0
+PAUSE_SECONDS_MAX: Final = 1.0
 TICK_SECONDS: Final = 1.0
 
 
