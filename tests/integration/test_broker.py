@@ -17,6 +17,7 @@ from cometmq.base.errors import ConfigError, RemotingError
 from cometmq.broker.server import Broker
 from cometmq.model.messages.record import decode_records
 from cometmq.protocol import fastjson
+from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import FLAG_ONEWAY, Command
 from cometmq.remoting.client import RemotingClient
 from cometmq.remoting.connection import Connection
@@ -36,7 +37,7 @@ class World:
         return await self._stack.enter_async_context(running_name_server())
 
     async def broker(self, name: str = "b", **settings: str) -> Broker:
-        running = running_broker(self.directory / name, brokerName=name, **settings)
+        running = running_broker(self.directory / name, **{"brokerName": name, **settings})
         return await self._stack.enter_async_context(running)
 
     def client(self, address: str) -> Client:
@@ -134,15 +135,21 @@ async def test_a_running_broker_ceases_to_be_the_master_and_is_it_again(tmp_path
     async with world_in(tmp_path) as world:
         address = await world.name_server()
         names = world.client(address)
-        broker = await world.broker(namesrvAddr=address)
+        broker = await world.broker(namesrvAddr=address, brokerId="1")
         client = world.client(broker.address)
         for number in range(3):
-            await broker.duties.stop()
-            assert await brokers_of(names, "TBW102") == set()
             assert (await client.send("T", b"now %d" % number)).code == 0
             assert (await client.send("T", b"later %d" % number, i="DELAY\x011")).code == 0
-            await broker.duties.start()
-            assert await brokers_of(names, "TBW102") == {"b"}
+            broker.live.update({"brokerRole": "SLAVE"})
+            assert (await client.send("T", b"never")).code == ResponseCode.SERVICE_NOT_AVAILABLE
+            await eventually(lambda: broker.role.is_settled)
+            broker.live.update({"brokerRole": "ASYNC_MASTER"})
+            await eventually(lambda: broker.role.is_settled)
+
+            async def is_known() -> bool:
+                return await brokers_of(names, "TBW102") == {"b"}
+
+            await eventually(is_known)
         store = broker.core.store
         await eventually(lambda: store.max_offset("T", 0) >= 6)
         found = sorted(bodies(await client.pull("T", 0)))
@@ -280,8 +287,8 @@ async def test_a_port_in_use_leaves_nothing_behind(tmp_path: Path, free_pair: in
 
 async def test_a_slave_is_refused(tmp_path: Path) -> None:
     async with world_in(tmp_path) as world:
-        with pytest.raises(ConfigError, match="replication"):
-            await world.broker(brokerRole="SLAVE", brokerId="1")
+        with pytest.raises(ConfigError, match="brokerId above 0"):
+            await world.broker(brokerRole="SLAVE", brokerId="0")
 
 
 async def test_requests_nobody_knows_and_one_way_ones(tmp_path: Path) -> None:

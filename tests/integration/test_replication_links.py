@@ -11,6 +11,7 @@ from cometmq.base.clock import SystemClock
 from cometmq.base.disk import SystemFiles
 from cometmq.broker.replication.feed import LogSpan
 from cometmq.broker.replication.ha_port import HaPort
+from cometmq.broker.replication.replicas import Replicas
 from cometmq.broker.replication.replication_config import ReplicationConfig
 from cometmq.broker.replication.slave_link import SlaveLink
 from cometmq.model.address import pack_host
@@ -63,7 +64,7 @@ async def until(condition: object) -> None:
 def test_a_slave_copies_and_confirms(tmp_path: Path) -> None:
     async def scenario(master: Side, slave: Side) -> None:
         config = ReplicationConfig()
-        port = HaPort(master, config=lambda: config, on_change=lambda: None)
+        port = HaPort(master, Replicas(1 << 28), config=lambda: config, on_change=lambda: None)
         bound = await port.start("127.0.0.1", 0)
         link = SlaveLink(slave.store.replica, file_bytes=FILE_BYTES, cut_tail=lambda *_: None)
         master.put(3000)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cometmq.base.errors import NotMaster
 from cometmq.model.address import pack_host
 from cometmq.store.message_store import MessageStore
 from cometmq.store.store_config import StoreConfig
@@ -144,5 +146,51 @@ def test_a_replica_may_begin_where_its_masters_files_begin() -> None:
     assert first > 0
     assert pair.slave.get(*QUEUES[0], first, 100).parts
     assert pair.slave.max_offset(*QUEUES[0]) == pair.master.max_offset(*QUEUES[0])
+    pair.master.close()
+    pair.slave.close()
+
+
+@settings(max_examples=60)
+@given(
+    before=MESSAGES.filter(bool),
+    after=MESSAGES.filter(bool),
+    again=MESSAGES,
+    sizes=SIZES,
+    is_running=st.booleans(),
+)
+def test_a_tail_that_was_cut_leaves_nothing_behind(
+    before: list[tuple[tuple[str, int], int, int]],
+    after: list[tuple[tuple[str, int], int, int]],
+    again: list[tuple[tuple[str, int], int, int]],
+    sizes: list[int],
+    is_running: bool,
+) -> None:
+    pair = Pair()
+    for message in before:
+        pair.master.put(make_message(*message))
+    pair.copy(sizes)
+    end = pair.slave.max_physical
+    # The slave was a master for a while, and its own master knows nothing of that.
+    for message in after:
+        pair.slave.put(make_message(*message))
+    tail = pair.slave.replica.read(end, pair.slave.max_physical - end)
+    pair.slave.follow()
+    copy = pair.slave.cut_tail(end)
+    assert pair.slave_files.read(copy) == tail
+    assert pair.slave.max_physical == end
+    with pytest.raises(NotMaster):
+        pair.slave.put(make_message(*after[0]))
+    for message in again:
+        pair.master.put(make_message(*message))
+    pair.copy(sizes)
+    assert pair.answers(pair.slave) == pair.answers(pair.master)
+    if is_running:
+        pair.reopen_slave()
+    pair.assert_same()
+    pair.slave.lead()
+    for message in again:
+        pair.master.put(make_message(*message))
+        pair.slave.put(make_message(*message))
+    assert pair.answers(pair.slave) == pair.answers(pair.master)
     pair.master.close()
     pair.slave.close()

@@ -88,6 +88,12 @@ class StoreClosed(StoreError):
     """The store is closed or closing."""
 
 
+class NotMaster(StoreError):
+    """The store of a slave: only its master's log is appended to it."""
+
+    route_is_stale = True
+
+
 class DiskFull(StoreError):
     """No space left for the data to write; nothing of it counts as stored."""
 

@@ -18,7 +18,9 @@ from cometmq.broker.clients.client_registry import ClientRegistry
 from cometmq.broker.clients.request_modes import RequestModes
 from cometmq.broker.config.broker_config import BrokerConfig
 from cometmq.broker.config.live_config import LiveConfig
+from cometmq.broker.durability import Durability
 from cometmq.broker.filters.consumer_filters import ConsumerFilters
+from cometmq.broker.replication.replicas import Replicas
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.model.address import pack_host
 from cometmq.model.bloom import bloom_filter
@@ -50,6 +52,9 @@ class BrokerCore:
     clients: ClientRegistry
     creation: TopicCreation
     stats: BrokerStats
+    replicas: Replicas
+    """The slaves that are connected, and what they have."""
+    durability: Durability
 
     @property
     def broker_name(self) -> str:
@@ -109,7 +114,7 @@ def open_core(
         modes = RequestModes(directory, files)
         for table in (topics, groups, offsets, modes):
             table.load()
-        _cut(offsets, store)
+        cut_offsets(offsets, store)
         undo.pop_all()
     creation = TopicCreation(topics, groups, config.topics, clock=clock)
 
@@ -118,6 +123,7 @@ def open_core(
         creation.apply(changed.topics)
 
     live.on_change(apply)
+    replicas = Replicas(config.replication.behind_bytes_max)
     return BrokerCore(
         live=live,
         clock=clock,
@@ -134,6 +140,8 @@ def open_core(
         clients=ClientRegistry(clock),
         creation=creation,
         stats=BrokerStats(clock, cluster=config.identity.cluster_name),
+        replicas=replicas,
+        durability=Durability(live, store.watermarks, replicas, clock),
     )
 
 
@@ -141,7 +149,8 @@ def address_text(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _cut(offsets: OffsetTable, store: MessageStore) -> None:
+def cut_offsets(offsets: OffsetTable, store: MessageStore) -> None:
+    """Positions of groups that are ahead of their queue go back to its end."""
     if cut := offsets.cut(store.max_offset):
         log.warning("positions of groups were ahead of the log count=%d", cut)
         try:

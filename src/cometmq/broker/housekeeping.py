@@ -13,6 +13,7 @@ from cometmq.broker.broker_stats import SAMPLE_SECONDS, BrokerStats
 from cometmq.broker.clients.client_processor import ClientProcessor
 from cometmq.broker.clients.queue_locks import QueueLocks
 from cometmq.broker.config.live_config import LiveConfig
+from cometmq.broker.durability import Durability
 from cometmq.broker.send.flow_control import FlowControl
 from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.consumer_offsets import OffsetTable
@@ -37,6 +38,7 @@ class Housekeeping:
         locks: QueueLocks,
         stats: BrokerStats,
         flow: FlowControl,
+        durability: Durability,
     ) -> None:
         self._live = live
         self._clock = clock
@@ -46,6 +48,7 @@ class Housekeeping:
         self._locks = locks
         self._stats = stats
         self._flow = flow
+        self._durability = durability
         self._tasks: list[asyncio.Task[None]] = []
         self._lag_timer: asyncio.TimerHandle | None = None
         self._lag_due = 0.0
@@ -119,12 +122,10 @@ class Housekeeping:
 
     def _measure_lag(self) -> None:
         now = self._clock.monotonic()
-        flushed = self._store.watermarks.flushed
         lag_ms = max(now - self._lag_due, 0.0) * 1000
         # Behind what has arrived by now: it waited for as long, and is judged by what held it up.
         asyncio.get_running_loop().call_soon(
-            self._flow.measured, lag_ms, flushed.waiting, self._store.flush_behind_bytes
+            self._flow.measured, lag_ms, self._durability.waiting, self._store.flush_behind_bytes
         )
-        if flushed.waiting:
-            flushed.expire(now)
+        self._durability.expire(now)
         self._schedule_lag()

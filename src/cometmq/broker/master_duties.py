@@ -5,7 +5,6 @@
     timed          deliver messages with a time
     pops           give back what was popped and not acknowledged
     sinks          keep what writers of sinks have stored
-    registration   tell the name servers that it is the master
 
 Each duty writes to the log or to the broker's tables without being asked. A slave must not: its log is a copy of its
 master's. Requests are another matter; whether they are served is for their processors to say. Sends can be served at
@@ -43,24 +42,15 @@ class Duty(Protocol):
         ...
 
 
-class Registrar(Protocol):
-    """What is needed of ``Registration``."""
-
-    async def start(self) -> None: ...
-
-    async def stop(self) -> None: ...
-
-
 class MasterDuties:
     """
     Args:
         duties: in the order in which they start; they stop in the reverse order.
     """
 
-    def __init__(self, core: BrokerCore, duties: Sequence[Duty], registration: Registrar) -> None:
+    def __init__(self, core: BrokerCore, duties: Sequence[Duty]) -> None:
         self._core = core
         self._duties = duties
-        self._registration = registration
         self._running: list[Duty] = []
         self._turn = asyncio.Lock()
 
@@ -69,13 +59,7 @@ class MasterDuties:
         return bool(self._running)
 
     async def start(self) -> None:
-        """Take up all duties, then tell the name servers. Raises as ``take_up``."""
-        await self.take_up()
-        async with self._turn:
-            await self._registration.start()
-
-    async def take_up(self) -> None:
-        """Take up all duties but tell nobody yet: a broker that starts opens its ports first.
+        """Take up all duties.
 
         Raises:
             StoreError, CorruptFile: one of them cannot go on; none is running.
@@ -90,19 +74,13 @@ class MasterDuties:
                 raise
 
     def resume(self) -> None:
-        """As ``take_up``, but without tasks: a test on a fake clock does what those would do."""
+        """As ``start``, but without tasks: a test on a fake clock does what those would do."""
         if not self._running:
             self._begin(lambda duty: duty.resume())
 
-    async def withdraw(self) -> None:
-        """Leave the name servers, so that no new clients come; the other duties go on."""
-        async with self._turn:
-            await self._registration.stop()
-
     async def stop(self) -> None:
-        """Leave the name servers, then lay down all duties."""
+        """Lay down all duties."""
         async with self._turn:
-            await self._registration.stop()
             if self._running:
                 await self._lay_down()
 

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import zlib
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -27,10 +27,11 @@ from cometmq.protocol.bodies.register import RegisterBrokerBody, encode_register
 from cometmq.protocol.bodies.topic import TopicConfigTable, encode_data_version
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import VERSION, Command
-from cometmq.protocol.fields import encode_fields
+from cometmq.protocol.fields import decode_fields, encode_fields
 from cometmq.protocol.headers.namesrv import (
     QueryDataVersionHeader,
     RegisterBrokerHeader,
+    RegisterBrokerReply,
     UnregisterBrokerHeader,
 )
 from cometmq.protocol.reply_errors import error_for
@@ -48,12 +49,18 @@ STOP_SECONDS_MAX: Final = 1.0
 ANNOUNCE_SECONDS_MAX: Final = 3.0
 
 
+class MasterPlace(NamedTuple):
+    """Where the master of a slave is: for requests, and for slaves."""
+
+    address: str
+    ha_address: str
+
+
 class Registration:
     """Registers between ``start`` and ``stop``, any number of times.
 
     Args:
         address: what clients are told to connect to.
-        ha_address: the same for slaves.
     """
 
     def __init__(
@@ -64,10 +71,13 @@ class Registration:
         client: RemotingClient,
         name_servers: Iterable[str],
         address: str,
-        ha_address: str,
     ) -> None:
         self._live = live
         self._topics = topics
+        self.ha_address = ""
+        """What slaves are told to connect to; to be set before the start."""
+        self.on_master: Callable[[MasterPlace], None] = _nobody
+        """Called with the place of this slave's master whenever a name server tells it."""
         self._links = [
             _Link(
                 name_server,
@@ -78,7 +88,7 @@ class Registration:
                 self._mark_ordered,
                 live,
                 address,
-                ha_address,
+                self,
             )
             for name_server in dict.fromkeys(name_servers)
         ]
@@ -100,6 +110,11 @@ class Registration:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*(link.unregister() for link in self._links))
+
+    def renew(self) -> None:
+        """Register again now, for the answer's sake."""
+        for link in self._links:
+            link.changed(())
 
     def changed(self, config: TopicConfig) -> None:
         """A topic is new or different; the name servers are told soon, or with all others at the next start."""
@@ -165,7 +180,7 @@ class _Link:
         on_ordered: Callable[[Iterable[str]], None],
         live: LiveConfig,
         address: str,
-        ha_address: str,
+        owner: Registration,
     ) -> None:
         self.name_server = name_server
         self._client = client
@@ -175,7 +190,7 @@ class _Link:
         self._on_ordered = on_ordered
         self._live = live
         self._address = address
-        self._ha_address = ha_address
+        self._owner = owner
         self._pending: set[str] = set()
         self._told_over: Connection | None = None
         self._told_version: DataVersion | None = None
@@ -257,7 +272,7 @@ class _Link:
             broker_name=identity.broker_name,
             broker_addr=self._address,
             cluster_name=identity.cluster_name,
-            ha_server_addr=self._ha_address,
+            ha_server_addr=self._owner.ha_address,
             broker_id=identity.broker_id,
             compressed=settings.compressed,
             body_crc32=zlib.crc32(body) & 0x7FFFFFFF,
@@ -271,8 +286,15 @@ class _Link:
         self._told_over = connection
         self._told_version = table.data_version
         self._told_as = identity
+        if identity.is_slave:
+            self._read_master(reply)
         if reply.body:
             self._read_order(reply.body)
+
+    def _read_master(self, reply: Command) -> None:
+        found = decode_fields(RegisterBrokerReply, reply.ext)
+        if found.master_addr and found.ha_server_addr:
+            self._owner.on_master(MasterPlace(found.master_addr, found.ha_server_addr))
 
     def _read_order(self, body: bytes | memoryview) -> None:
         try:
@@ -341,3 +363,7 @@ def _masked(config: TopicConfig, mask: int) -> TopicConfig:
         order=config.order,
         attributes=config.attributes,
     )
+
+
+def _nobody(place: MasterPlace) -> None:
+    return None

@@ -13,16 +13,16 @@ from typing import Final, Protocol
 from cometmq.base.descriptors import DescriptorShares
 from cometmq.base.ports import Files
 from cometmq.broker.config.broker_config import BrokerConfig
+from cometmq.broker.durability import Durability
 from cometmq.protocol.codes import RequestCode
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher, Guard
 from cometmq.remoting.server import RemotingServer
-from cometmq.store.watermarks import Watermark
 
 log = logging.getLogger("cometmq.broker")
 
 DRAIN_SECONDS_MAX: Final = 6.0
-"""How long a stop waits for sends whose reply waits for the disk: a little longer than ``syncFlushTimeout``."""
+"""How long a stop waits for sends whose reply waits for disk or slaves: a little longer than ``syncFlushTimeout``."""
 DRAIN_STEP_SECONDS: Final = 0.005
 
 EVERYDAY: Final = frozenset(
@@ -118,8 +118,8 @@ class RequestPorts:
         for forget in self._on_close:
             forget(connection)
 
-    async def drain(self, flushed: Watermark) -> None:
-        """Take no more requests, answer those that wait for a message or for the disk, then close all connections."""
+    async def drain(self, durability: Durability) -> None:
+        """Take no more requests, answer those that wait for a message, disk or slaves, then close all connections."""
         for server in self._servers:
             server.quiesce()
         for answer_all in self._on_drain:
@@ -128,10 +128,10 @@ class RequestPorts:
             async with asyncio.timeout(DRAIN_SECONDS_MAX):
                 # The mark moves before its waiters are called, so reaching the end of the log does not yet mean
                 # that everybody has an answer: only an empty queue does.
-                while flushed.waiting:  # noqa: ASYNC110
+                while durability.waiting:  # noqa: ASYNC110
                     await asyncio.sleep(DRAIN_STEP_SECONDS)
         except TimeoutError:
-            log.warning("sends not answered count=%d", flushed.waiting)
+            log.warning("sends not answered count=%d", durability.waiting)
         await self.stop()
 
     async def stop(self) -> None:

@@ -12,7 +12,6 @@ from contextlib import AsyncExitStack
 
 from cometmq.base.clock import SystemClock
 from cometmq.base.disk import SystemFiles
-from cometmq.base.errors import ConfigError
 from cometmq.base.ports import Clock, Files
 from cometmq.broker.cluster_view import ClusterView
 from cometmq.broker.config.broker_config import BrokerConfig
@@ -21,6 +20,8 @@ from cometmq.broker.core import BrokerCore, address_text, open_core
 from cometmq.broker.housekeeping import Housekeeping
 from cometmq.broker.master_duties import MasterDuties
 from cometmq.broker.registration import Registration
+from cometmq.broker.replication.replication_room import ReplicationRoom
+from cometmq.broker.replication.role import Role
 from cometmq.broker.request_ports import RequestPorts
 from cometmq.broker.rooms import Rooms
 from cometmq.broker.table_saver import TableSaver
@@ -41,8 +42,8 @@ class Broker:
 
     core: BrokerCore
     rooms: Rooms
-    duties: MasterDuties
-    """Start and stop it to make the broker a master and no master, while it runs."""
+    replication: ReplicationRoom
+    role: Role
 
     def __init__(
         self,
@@ -81,7 +82,7 @@ class Broker:
         """Serve from the return on.
 
         Raises:
-            ConfigError: settings that cannot work together.
+            ConfigError: an address that is none.
             StoreError, CorruptFile: the store cannot be opened; nothing in it was changed.
             RemotingError: a port cannot be had. Nothing is left running.
         """
@@ -106,13 +107,18 @@ class Broker:
             housekeeping = self._housekeeping()
             stack.push_async_callback(housekeeping.stop)
             housekeeping.start()
-            self.duties = MasterDuties(core, rooms.duties, registration)
-            stack.push_async_callback(self.duties.stop)
-            await self.duties.take_up()
+            self.replication = ReplicationRoom(core, registration)
+            self.replication.register(self._ports)
+            duties = MasterDuties(core, rooms.duties)
+            self.role = Role(core, duties, registration, self.replication)
+            stack.push_async_callback(self.role.stop)
+            await self.role.take_up()
             await self._listen()
-            stack.push_async_callback(self._ports.drain, core.store.watermarks.flushed)
-            stack.push_async_callback(self.duties.withdraw)
-            await self.duties.start()
+            stack.push_async_callback(self.replication.port.stop)
+            stack.push_async_callback(self._ports.drain, core.durability)
+            registration.ha_address = await self._listen_for_slaves()
+            stack.push_async_callback(self.role.withdraw)
+            await self.role.start()
             self._stack = stack.pop_all()
         log.info("broker started name=%s address=%s", config.identity.broker_name, self.address)
         _warn(config)
@@ -160,7 +166,6 @@ class Broker:
             client=client,
             name_servers=name_servers,
             address=core.address,
-            ha_address=address_text(config.identity.ip2, self._port + 1),
         )
         core.creation.created.append(registration.changed)
         core.creation.auto_created.append(cluster.spread)
@@ -177,6 +182,7 @@ class Broker:
             locks=rooms.clients.locks,
             stats=core.stats,
             flow=rooms.send.flow,
+            durability=core.durability,
         )
 
     async def _listen(self) -> None:
@@ -186,6 +192,15 @@ class Broker:
         if network.vip_port is not None:
             await self._ports.listen(self._ports.vip, network.vip_port)
 
+    async def _listen_for_slaves(self) -> str:
+        """The address that slaves are told."""
+        config = self.live.current
+        port = config.replication.port
+        if not port and config.network.listen_port:
+            port = config.network.listen_port + 1
+        bound = await self.replication.port.start(config.network.bind_address, port)
+        return address_text(config.identity.ip2, bound)
+
     def __repr__(self) -> str:
         identity = self.live.current.identity
         state = f"at {self.address}" if self._port else "stopped"
@@ -193,10 +208,6 @@ class Broker:
 
 
 def _check(config: BrokerConfig) -> None:
-    if config.identity.is_slave:
-        raise ConfigError(
-            "brokerRole=SLAVE needs replication, which this version does not have; run it as a master"
-        )
     for address in split_addresses(config.network.name_servers):
         split_address(address)
 

@@ -16,7 +16,14 @@ import logging
 from collections.abc import Container, Iterator
 from typing import Final
 
-from cometmq.base.errors import CometError, DiskFull, StoreClosed, StoreError, UsageError
+from cometmq.base.errors import (
+    CometError,
+    DiskFull,
+    NotMaster,
+    StoreClosed,
+    StoreError,
+    UsageError,
+)
 from cometmq.base.ports import Clock, Files, Lock
 from cometmq.model.messages.record import Record
 from cometmq.model.messages.sink_mark import SinkMark
@@ -45,6 +52,8 @@ from cometmq.store.read.collect import RecordFilter
 from cometmq.store.read.read_results import GetResult, QueryResult
 from cometmq.store.read.reader import Reader
 from cometmq.store.recovery.checkpoint import Checkpoint
+from cometmq.store.recovery.cut_tail import DIRECTORY as CUT_DIRECTORY
+from cometmq.store.recovery.cut_tail import copy_tail, marks_before
 from cometmq.store.recovery.log_follower import Follower
 from cometmq.store.recovery.log_recovery import Recovery, Stop
 from cometmq.store.store_config import StoreConfig
@@ -138,6 +147,8 @@ class MessageStore:
         )
         self._lock: Lock | None = None
         self._disk_checked_at = 0.0
+        self._is_replica = False
+        self._has_threads = False
 
     @property
     def arrivals(self) -> list[Listener]:
@@ -159,10 +170,13 @@ class MessageStore:
             self._close_files()
             raise
         self._appender.refusal = None
+        if self._is_replica:
+            self.follow()
         self._watch_disk()
 
     def start(self) -> None:
         """Start the flush threads, and let others allocate log files in advance and remove old ones."""
+        self._has_threads = True
         self._log.make_ahead()
         self.watermarks.flushed.on_wait(self._log_flusher.wake)
         self._log_flusher.start()
@@ -189,9 +203,7 @@ class MessageStore:
         if self._lock is None:
             return
         self._appender.refusal = StoreClosed("the store is closed")
-        self._housekeeping.stop()
-        self._log_flusher.stop()
-        self._queue_flusher.stop()
+        self._stop_threads()
         try:
             has_all_entries = not self._queues.restore_lengths()
             self.flush()
@@ -204,8 +216,48 @@ class MessageStore:
         except (CometError, OSError) as error:
             logger.error("store not closed cleanly error=%s", error)
         finally:
-            self.watermarks.flushed.abandon()
+            self.watermarks.abandon()
             self._close_files()
+
+    def follow(self) -> None:
+        """Take messages from a master's log alone: ``replica`` may be appended to, and puts are refused."""
+        self._is_replica = True
+        if not isinstance(self._appender.refusal, StoreClosed):
+            self._appender.refusal = NotMaster("this broker is a slave: its log is its master's")
+
+    def lead(self) -> None:
+        """Take messages by puts, behind the last whole record that has come from a master."""
+        self._is_replica = False
+        while self.replica.dispatch():
+            pass
+        self.replica.cut_partial()
+        if isinstance(self._appender.refusal, NotMaster):
+            self._appender.refusal = None
+            self._watch_disk()
+
+    def cut_tail(self, offset: int) -> str:
+        """Remove the log of a replica from ``offset`` on, where a record begins. Returns the path of a copy.
+
+        The rest is what a start does: queues and index are recovered to match the shorter log. Whoever waited for a
+        flush is answered as if it had failed.
+
+        Raises:
+            CorruptFile, DiskFull, StoreError: the store is closed then.
+        """
+        self.flush()
+        directory = self.config.path(CUT_DIRECTORY)
+        path = copy_tail(self._log, offset, directory, self._files, self._clock.wall_ms())
+        self._stop_threads()
+        self.watermarks.abandon()
+        self._checkpoint.marks = marks_before(self._checkpoint.marks, offset)
+        self._checkpoint.save(sync=True)
+        self._log.resume(offset)
+        self._close_files()
+        self.replica.renew()
+        self.load()
+        if self._has_threads:
+            self.start()
+        return path
 
     def put(self, message: NewMessage) -> Stored:
         """Append a message. On return it is readable. It is durable once ``watermarks.flushed`` has passed it.
@@ -490,6 +542,11 @@ class MessageStore:
         if not is_clean and not stop.is_same_boot:
             # Only after everything is repaired: a kill before that must not make lost writes look like surviving ones.
             self._files.replace(abort, boot_id)
+
+    def _stop_threads(self) -> None:
+        self._housekeeping.stop()
+        self._log_flusher.stop()
+        self._queue_flusher.stop()
 
     def _make_follower(self) -> Follower:
         deleted = self._deleted.by_topic_bytes()

@@ -102,9 +102,11 @@ class Watermark:
 class Watermarks:
     """The four marks of a store, as physical offsets."""
 
-    __slots__ = ("appended", "dispatched", "flushed", "replicated")
+    __slots__ = ("appended", "dispatched", "flushed", "on_append", "replicated")
 
     def __init__(self, schedule: Schedule | None = None) -> None:
+        self.on_append: Callable[[], None] = _nothing
+        """Called on the owner thread after the log has grown."""
         schedule = schedule or _call
         self.appended = Watermark(schedule)
         self.flushed = Watermark(schedule)
@@ -116,6 +118,16 @@ class Watermarks:
         for mark in (self.appended, self.flushed, self.replicated, self.dispatched):
             mark.reset(value)
 
+    def cut(self, end: int) -> None:
+        """The log of a replica was cut at ``end``. Nobody waits for a replica's records."""
+        for mark in (self.appended, self.flushed, self.replicated, self.dispatched):
+            mark.reset(min(mark.value, end))
+
+    def abandon(self) -> None:
+        """Answer all waiters: the marks will not move any more, or back."""
+        for mark in (self.appended, self.flushed, self.replicated, self.dispatched):
+            mark.abandon()
+
     def put(self, end: int) -> None:
         """The log now ends here, and its queues and index are up to date."""
         appended, dispatched = self.appended, self.dispatched
@@ -124,6 +136,12 @@ class Watermarks:
             dispatched.advance(end)
         else:
             appended.value = dispatched.value = end
+        self.on_append()
+
+    def append_raw(self, end: int) -> None:
+        """The log now ends here; its queues and index follow later."""
+        self.appended.advance(end)
+        self.on_append()
 
     def __repr__(self) -> str:
         return (

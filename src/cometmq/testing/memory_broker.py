@@ -76,7 +76,6 @@ class MemoryBroker:
         """Topics told to the name servers by an operator's request."""
         self.queues_elsewhere: list[MessageQueue] = []
         """What the name servers know of the queues of all brokers."""
-        self.registration = FakeRegistration()
         self._config_path = config_path
         self.open()
 
@@ -100,7 +99,7 @@ class MemoryBroker:
         )
         self.ports = RequestPorts(config, self.files)
         self.rooms.register(self.ports)
-        self.duties = MasterDuties(core, self.master_duties(), self.registration)
+        self.duties = MasterDuties(core, self.master_duties())
         if self.is_master:
             self.duties.resume()
 
@@ -179,16 +178,3 @@ class MemoryBroker:
 def _config(settings: tuple[tuple[str, str], ...]) -> BrokerConfig:
     """To read the settings takes longer than everything else here; tests begin thousands of lives with the same."""
     return load_broker_config(dict(settings))[0]
-
-
-class FakeRegistration:
-    """Name servers that know the broker or do not."""
-
-    def __init__(self) -> None:
-        self.is_registered = False
-
-    async def start(self) -> None:
-        self.is_registered = True
-
-    async def stop(self) -> None:
-        self.is_registered = False

@@ -267,19 +267,6 @@ async def test_what_is_sent_while_the_duties_change_is_delivered_once(master: Ma
     await master.duties.stop()
 
 
-async def test_a_broker_is_known_as_the_master_while_it_does_the_duties(master: Master) -> None:
-    registration = master.registration
-    await master.duties.take_up()
-    assert (master.duties.are_running, registration.is_registered) == (True, False)
-    await master.duties.start()
-    assert (master.duties.are_running, registration.is_registered) == (True, True)
-    await master.duties.withdraw()
-    assert (master.duties.are_running, registration.is_registered) == (True, False)
-    await master.duties.start()
-    await master.duties.stop()
-    assert (master.duties.are_running, registration.is_registered) == (False, False)
-
-
 async def test_to_start_or_stop_twice_is_to_do_it_once(master: Master) -> None:
     await master.duties.stop()
     await asyncio.gather(*(master.duties.start() for _ in range(3)))
@@ -379,7 +366,7 @@ async def test_who_waits_for_a_message_is_not_concerned(master: Master) -> None:
 
 
 class Story:
-    """Duties and a registration that tell what happens to them."""
+    """Duties that tell what happens to them."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -403,12 +390,6 @@ class Story:
 
         return Told()
 
-    async def start(self) -> None:
-        self.told.append("register")
-
-    async def stop(self) -> None:
-        self.told.append("unregister")
-
     def take(self) -> list[str]:
         told, self.told = self.told, []
         return told
@@ -424,17 +405,17 @@ def story() -> Story:
 
 @pytest.fixture
 def duties_of(master: Master, story: Story) -> Tell:
-    return lambda duties: MasterDuties(master.core, duties, story)
+    return lambda duties: MasterDuties(master.core, duties)
 
 
 async def test_duties_stop_in_the_reverse_order(story: Story, duties_of: Tell) -> None:
     duties = duties_of([story.duty("a"), story.duty("b")])
     await duties.start()
-    assert story.take() == ["start a", "start b", "register"]
+    assert story.take() == ["start a", "start b"]
     await duties.stop()
-    assert story.take() == ["unregister", "stop b", "stop a"]
+    assert story.take() == ["stop b", "stop a"]
     await duties.start()
-    assert story.take() == ["start a", "start b", "register"]
+    assert story.take() == ["start a", "start b"]
 
 
 async def test_one_that_cannot_start_leaves_none_running(story: Story, duties_of: Tell) -> None:
@@ -449,10 +430,10 @@ async def test_one_that_cannot_stop_keeps_none_of_the_others_running(
     story: Story, duties_of: Tell
 ) -> None:
     duties = duties_of([story.duty("a"), story.duty("b", fails="stop")])
-    await duties.take_up()
+    await duties.start()
     with pytest.raises(StoreError, match="b cannot"):
         await duties.stop()
-    assert story.take() == ["start a", "start b", "unregister", "stop b", "stop a"]
+    assert story.take() == ["start a", "start b", "stop b", "stop a"]
     assert not duties.are_running
 
 

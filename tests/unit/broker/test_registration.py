@@ -92,8 +92,8 @@ class Announcing:
             client=cast(RemotingClient, ClientStub(self.servers)),
             name_servers=self.servers,
             address="127.0.0.1:10911",
-            ha_address="127.0.0.1:10912",
         )
+        self.registration.ha_address = "127.0.0.1:10912"
 
     @property
     def first(self) -> NameServerStub:
@@ -284,7 +284,7 @@ async def test_it_can_be_taken_back_and_begun_again() -> None:
 async def test_what_was_told_is_taken_back_under_the_name_it_was_told_by() -> None:
     announcing = Announcing()
     await announcing.registration.start()
-    identity = replace(announcing.live.current.identity, broker_id=1)
+    identity = replace(announcing.live.current.identity, role="SLAVE", slave_id=1)
     announcing.live.current = replace(announcing.live.current, identity=identity)
     await announcing.registration.stop()
     ext = announcing.first.requests[-1].ext

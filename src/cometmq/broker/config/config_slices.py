@@ -25,7 +25,7 @@ _NAME = re.compile(r"[%|a-zA-Z0-9_-][%|a-zA-Z0-9_.-]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityConfig:
-    """Who this broker is. Never changes while running."""
+    """Who this broker is. While it runs, only its role may change."""
 
     cluster_name: str = setting(
         "brokerClusterName", "Cluster that the broker belongs to.", default="DefaultCluster"
@@ -35,15 +35,20 @@ class IdentityConfig:
         "Name shared by a master and its slaves; the host name by default.",
         default="",
     )
-    broker_id: int = setting(
-        "brokerId", "0 is the master, other numbers are slaves.", default=0, low=0
+    slave_id: int = setting(
+        "brokerId",
+        "Number of a slave, from 1 on, different for each slave of a master. A master is always 0.",
+        default=0,
+        low=0,
+        live=True,
     )
     role: str = setting(
         "brokerRole",
         "A master that answers a send at once (ASYNC_MASTER) or after its slaves have the message "
-        "(SYNC_MASTER), or a slave.",
+        "(SYNC_MASTER), or a slave. Changing it while the broker runs promotes or demotes the broker.",
         default=ASYNC_MASTER,
         choices=(ASYNC_MASTER, SYNC_MASTER, SLAVE),
+        live=True,
     )
     ip1: str = setting("brokerIP1", "Address that clients are told to connect to.", default="")
     ip2: str = setting("brokerIP2", "Address that slaves are told to connect to.", default="")
@@ -66,10 +71,19 @@ class IdentityConfig:
                 )
         if not self.cluster_name:
             raise ConfigError("brokerClusterName must not be empty")
+        if self.is_slave and self.slave_id == 0:
+            raise ConfigError(
+                "brokerRole=SLAVE needs a brokerId above 0, another one for each slave of a master"
+            )
 
     @property
     def is_slave(self) -> bool:
         return self.role == SLAVE
+
+    @property
+    def broker_id(self) -> int:
+        """What the name servers are told: 0 is the master."""
+        return self.slave_id if self.is_slave else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

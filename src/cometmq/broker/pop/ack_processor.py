@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from cometmq.base.ports import Clock
 from cometmq.broker.config.live_config import LiveConfig
+from cometmq.broker.durability import Durability
 from cometmq.broker.pop.check_points import Ack, Key
 from cometmq.broker.pop.handle import parse_handle
 from cometmq.broker.pop.pop_processor import INVISIBLE_MS_MAX
@@ -41,13 +41,13 @@ class PopAckProcessor:
         pops: Pops,
         store: MessageStore,
         topics: TopicTable,
-        clock: Clock,
+        durability: Durability,
     ) -> None:
         self._live = live
         self._pops = pops
         self._store = store
         self._topics = topics
-        self._clock = clock
+        self._durability = durability
         self._acks: list[Ack] = []
         self._askers: list[tuple[Connection, Command]] = []
 
@@ -163,18 +163,6 @@ class PopAckProcessor:
         return refusal_of(error, self._live.current.store.log.message_bytes_max)
 
     def _answer(self, connection: Connection, command: Command, end_offset: int) -> Command | None:
-        flush = self._live.current.store.flush
-        if not end_offset or not flush.is_sync or command.flag & FLAG_ONEWAY:
+        if not end_offset:
             return command.reply()
-
-        def flushed(is_in_time: bool) -> None:
-            if is_in_time:
-                connection.send(command.reply())
-            else:
-                text = "the disk did not answer in time"
-                connection.send(command.reply(ResponseCode.FLUSH_DISK_TIMEOUT, text))
-
-        self._store.watermarks.flushed.when(
-            end_offset, flushed, self._clock.monotonic() + flush.sync_timeout_ms / 1000
-        )
-        return None
+        return self._durability.reply(connection, command, end_offset)

@@ -78,7 +78,11 @@ class PopRoom:
         self.waiting = self._requests.waiting
         core.store.arrivals.append(self.waiting)
         self._acks = PopAckProcessor(
-            live=live, pops=self.pops, store=core.store, topics=core.topics, clock=core.clock
+            live=live,
+            pops=self.pops,
+            store=core.store,
+            topics=core.topics,
+            durability=core.durability,
         )
 
     def register(self, ports: RequestPorts) -> None:

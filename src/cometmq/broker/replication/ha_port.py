@@ -23,6 +23,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 class HaPort:
     """Args:
+    replicas: the table of who has what, kept up to date here.
     config: the settings now; some may change while running.
     on_change: told after a slave came, left or confirmed more.
     """
@@ -30,11 +31,12 @@ class HaPort:
     def __init__(
         self,
         log: MasterLog,
+        replicas: Replicas,
         *,
         config: Callable[[], ReplicationConfig],
         on_change: Callable[[], None],
     ) -> None:
-        self.replicas = Replicas(config().behind_bytes_max)
+        self.replicas = replicas
         self._log = log
         self._config = config
         self._on_change = on_change
@@ -70,10 +72,14 @@ class HaPort:
             self._timer = None
         if self._server is not None:
             self._server.close()
-            for link in list(self._links):
-                link.close("this broker stops serving slaves")
+            self.disconnect("this broker stops serving slaves")
             await self._server.wait_closed()
             self._server = None
+
+    def disconnect(self, reason: str) -> None:
+        """Let go of all slaves; they may come back."""
+        for link in list(self._links):
+            link.close(reason)
 
     def log_grew(self) -> None:
         for link in self._links:
@@ -124,7 +130,6 @@ class HaPort:
 
     def _tick(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
-        self.replicas.behind_max = self._config().behind_bytes_max
         for link in list(self._links):
             link.tick()
 

@@ -60,7 +60,9 @@ class MasterLink(asyncio.Protocol):
         """
         self.peer = "?"
         self.feed = Feed(limits(), loop.time())
-        self.sent_bytes = 0
+        self.bytes_per_second = 0
+        """Sent in the last second."""
+        self._sent_bytes = 0
         self._log = log
         self._slaves = slaves
         self._loop = loop
@@ -70,6 +72,10 @@ class MasterLink(asyncio.Protocol):
         self._is_paused = False
         self._is_scheduled = False
         self._has_joined = False
+
+    @property
+    def confirmed(self) -> int:
+        return self.feed.confirmed or 0
 
     @property
     def is_open(self) -> bool:
@@ -89,6 +95,7 @@ class MasterLink(asyncio.Protocol):
     def tick(self) -> None:
         """To be called every second or so: heartbeats, and the end of a slave that says nothing."""
         now = self._loop.time()
+        self.bytes_per_second, self._sent_bytes = self._sent_bytes, 0
         if self.feed.is_silent(now):
             self.close("it said nothing for too long")
             return
@@ -159,7 +166,7 @@ class MasterLink(asyncio.Protocol):
             assert self._transport is not None
             self._transport.writelines((encode_transfer(offset, size_bytes), data))
             self.feed.sent(size_bytes, self._loop.time())
-            self.sent_bytes += size_bytes
+            self._sent_bytes += size_bytes
             budget -= size_bytes
         if not self._is_paused and self.is_open:
             self.log_grew()

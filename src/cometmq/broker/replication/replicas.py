@@ -9,6 +9,22 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
+
+from cometmq.broker.replication.replication_config import ReplicationConfig
+
+COPIES_MIN: Final = 2
+"""A SYNC_MASTER has at least one slave to wait for. RocketMQ 5 counts the master alone unless inSyncReplicas says 2."""
+
+
+def copies_needed(config: ReplicationConfig, *, following: int) -> int:
+    """Copies that a record on a SYNC_MASTER needs, the master's own included.
+
+    Args:
+        following: how many slaves follow closely now.
+    """
+    needed = max(config.copies, COPIES_MIN)
+    return max(needed, following + 1) if config.waits_for_all else needed
 
 
 class Outlook(Enum):

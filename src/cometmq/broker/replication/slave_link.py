@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from typing import Final, cast
 
@@ -33,11 +34,20 @@ PAUSE_SECONDS_MAX: Final = 5.0
 TICK_SECONDS: Final = 1.0
 
 
+def _nothing() -> None:
+    return None
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
 class SlaveLink:
     """Args:
     replica: where the log goes.
     file_bytes: the size of a log file, which must be the master's, too.
     cut_tail: removes the log from an offset on, keeping a copy; the reason is for the operator.
+    on_lost: called before each new try: the master may be elsewhere by now.
     """
 
     def __init__(
@@ -46,16 +56,24 @@ class SlaveLink:
         *,
         file_bytes: int,
         cut_tail: Callable[[int, str], None],
+        on_lost: Callable[[], None] = _nothing,
     ) -> None:
         self._replica = replica
         self._follow = Follow(replica, file_bytes)
         self._cut_tail = cut_tail
+        self._on_lost = on_lost
         self._address: str | None = None
         self._task: asyncio.Task[None] | None = None
         self._connection: _Connection | None = None
         self._told = ""
         self._is_dispatching = False
-        self.received_bytes = 0
+        self.bytes_per_second = 0
+        """Received in the last second."""
+        self.read_ms = 0
+        """When something came from the master last, as milliseconds since 1970."""
+        self.wrote_ms = 0
+        """The same for what was sent to it."""
+        self._received_bytes = 0
 
     @property
     def master(self) -> str | None:
@@ -103,6 +121,7 @@ class SlaveLink:
                 was_following = False
                 logger.exception("following failed master=%s", address)
             pause = PAUSE_SECONDS if was_following else min(pause * 2, PAUSE_SECONDS_MAX)
+            self._on_lost()
             await asyncio.sleep(pause)
 
     async def _follow_once(self, address: str) -> bool:
@@ -116,6 +135,7 @@ class SlaveLink:
             self._carry_out(self._follow.connected(loop.time()), connection)
             while not connection.ended.done():
                 await asyncio.wait([connection.ended], timeout=TICK_SECONDS)
+                self.bytes_per_second, self._received_bytes = self._received_bytes, 0
                 self._carry_out(self._follow.tick(loop.time()), connection)
             was_following = self._follow.is_following
             if was_following:
@@ -128,6 +148,7 @@ class SlaveLink:
 
     def _came(self, connection: _Connection, pieces: list[Piece]) -> None:
         now = asyncio.get_running_loop().time()
+        self.read_ms = _wall_ms()
         for piece in pieces:
             if connection.ended.done():
                 return
@@ -142,9 +163,10 @@ class SlaveLink:
                     except DiskFull as error:
                         connection.end(error)
                         return
-                    self.received_bytes += len(data)
+                    self._received_bytes += len(data)
                     self._dispatch_soon()
                 case Report(offset):
+                    self.wrote_ms = _wall_ms()
                     connection.report(offset)
                 case CutTail(offset, reason):
                     self._cut_tail(offset, reason)

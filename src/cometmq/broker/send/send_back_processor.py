@@ -13,10 +13,10 @@ import logging
 from random import randrange
 from typing import Final
 
-from cometmq.base.ports import Clock
 from cometmq.broker.broker_stats import BrokerStats
 from cometmq.broker.clients.client_registry import ClientRegistry
 from cometmq.broker.config.live_config import LiveConfig
+from cometmq.broker.durability import Durability
 from cometmq.broker.schedule.schedule import Schedule
 from cometmq.broker.send.redelivery import retry_level, sent_back_form
 from cometmq.broker.send.store_refusals import refusal_of
@@ -27,7 +27,7 @@ from cometmq.model.messages.properties import RETRY_TOPIC
 from cometmq.model.messages.record import BadRecord, Record, decode_record
 from cometmq.model.names import topic_fault
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.command import FLAG_ONEWAY, Command
+from cometmq.protocol.command import Command
 from cometmq.protocol.fields import decode_fields
 from cometmq.protocol.headers.send import ConsumerSendMsgBackHeader
 from cometmq.protocol.refusal import Refused
@@ -52,7 +52,7 @@ class SendBackProcessor:
         clients: ClientRegistry,
         creation: TopicCreation,
         stats: BrokerStats,
-        clock: Clock,
+        durability: Durability,
     ) -> None:
         self._live = live
         self._store = store
@@ -60,7 +60,7 @@ class SendBackProcessor:
         self._clients = clients
         self._creation = creation
         self._stats = stats
-        self._clock = clock
+        self._durability = durability
 
     def register(self, dispatcher: Dispatcher) -> None:
         dispatcher.add(RequestCode.CONSUMER_SEND_MSG_BACK, self.send_back)
@@ -91,7 +91,7 @@ class SendBackProcessor:
             message = sent_back_form(record, retry_topic.topic_name, queue_id, level)
             stored = self._put(message, level)
         self._stats.sent_back(record.properties.get(RETRY_TOPIC, record.topic), group.group_name)
-        return self._answer(connection, command, stored)
+        return self._durability.reply(connection, command, stored.end_offset)
 
     def _limit(self, connection: Connection, group: str, said: int) -> int:
         online = self._clients.consumer_group(group)
@@ -156,24 +156,3 @@ class SendBackProcessor:
         tally.count += 1
         tally.size_bytes += stored.size_bytes
         return stored
-
-    def _answer(self, connection: Connection, command: Command, stored: Stored) -> Command | None:
-        flush = self._live.current.store.flush
-        if not flush.is_sync or command.flag & FLAG_ONEWAY:
-            return command.reply()
-
-        def flushed(is_in_time: bool) -> None:
-            if is_in_time:
-                connection.send(command.reply())
-            else:
-                # Stored all the same, but who knows for how long: better twice than never.
-                connection.send(
-                    command.reply(
-                        ResponseCode.FLUSH_DISK_TIMEOUT, "the disk did not answer in time"
-                    )
-                )
-
-        self._store.watermarks.flushed.when(
-            stored.end_offset, flushed, self._clock.monotonic() + flush.sync_timeout_ms / 1000
-        )
-        return None

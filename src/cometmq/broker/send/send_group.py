@@ -24,7 +24,7 @@ class SendGroup:
     def __init__(self, store: MessageStore, answers: SendAnswers) -> None:
         self._store = store
         self._answers = answers
-        self._senders: list[tuple[Connection, Command, Tally, bool, bool]] = []
+        self._senders: list[tuple[Connection, Command, Tally, bool]] = []
         self._new = _nothing_new()
 
     def add(
@@ -37,16 +37,14 @@ class SendGroup:
         queue_id: int,
         sys_flag: int,
         tally: Tally,
-        waits: bool,
         is_held: bool,
     ) -> None:
         """Have a checked message appended with the others.
 
         Args:
-            waits: the sender waits for the disk and the replicas, as far as the settings promise them.
-            is_held: the reply is held until the message is on disk.
+            is_held: the reply is held until the message is safe.
         """
-        self._senders.append((connection, command, tally, waits, is_held))
+        self._senders.append((connection, command, tally, is_held))
         new = self._new
         new.topics.append(topic)
         new.queue_ids.append(queue_id)
@@ -87,17 +85,16 @@ class SendGroup:
 
     def _answer(
         self,
-        senders: list[tuple[Connection, Command, Tally, bool, bool]],
+        senders: list[tuple[Connection, Command, Tally, bool]],
         queue_ids: list[int],
         stored: StoredMessages,
     ) -> None:
         answers = self._answers
-        stored_code, replies = answers.stored_code, answers.replies
+        replies = answers.replies
         for (
             connection,
             command,
             tally,
-            waits,
             is_held,
         ), queue_id, place, size, queue_offset in zip(
             senders,
@@ -115,7 +112,7 @@ class SendGroup:
             elif not command.flag & FLAG_ONEWAY:
                 connection.add_frame(
                     replies.frame(
-                        stored_code if waits else 0,
+                        0,
                         command.opaque,
                         command.encoding,
                         place,

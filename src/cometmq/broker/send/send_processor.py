@@ -20,6 +20,7 @@ from cometmq.base.ports import Clock
 from cometmq.broker.broker_stats import BrokerStats
 from cometmq.broker.config.broker_config import BrokerConfig
 from cometmq.broker.config.live_config import LiveConfig
+from cometmq.broker.durability import Durability
 from cometmq.broker.schedule.schedule import Schedule
 from cometmq.broker.send.flow_control import FlowControl
 from cometmq.broker.send.send_answers import SendAnswers
@@ -69,6 +70,7 @@ class SendProcessor:
         *,
         live: LiveConfig,
         store: MessageStore,
+        durability: Durability,
         schedule: Schedule,
         transactions: Transactions,
         timed: TimedMessages,
@@ -87,7 +89,12 @@ class SendProcessor:
         self._timed = timed
         self._targets = SendTargets(topics, creation, stats)
         self._answers = SendAnswers(
-            live=live, store=store, stats=stats, flow=flow, store_host=store_host, clock=clock
+            live=live,
+            durability=durability,
+            stats=stats,
+            flow=flow,
+            store_host=store_host,
+            clock=clock,
         )
         self._group = SendGroup(store, self._answers)
         self._sinks = sinks
@@ -139,8 +146,7 @@ class SendProcessor:
                 is_half = self._is_half(header, properties)
             elif header.sys_flag & _TRANSACTION_BITS:
                 raise _transaction_refusal()
-            waits = properties.is_wait
-            is_held = self._answers.is_held(command, waits=waits)
+            is_held = self._answers.is_held(command, waits=properties.is_wait)
             queue_id = header.queue_id
             if target.is_retry:
                 target = self._targets.of_retry(header, target, connection)
@@ -160,7 +166,6 @@ class SendProcessor:
                     queue_id,
                     sys_flag,
                     target.tally,
-                    waits,
                     is_held,
                 )
                 return None
@@ -219,7 +224,7 @@ class SendProcessor:
             answers.hold(connection, command, message.queue_id, stored, replies)
             return None
         return replies.frame(
-            answers.stored_code if properties.is_wait else 0,
+            0,
             command.opaque,
             command.encoding,
             stored.physical_offset,
@@ -243,8 +248,7 @@ class SendProcessor:
                     ResponseCode.MESSAGE_ILLEGAL,
                     f"batch request does not support retry group {header.topic}",
                 )
-            waits = is_wait(header.properties)
-            is_held = self._answers.is_held(command, waits=waits)
+            is_held = self._answers.is_held(command, waits=is_wait(header.properties))
             queue_id = header.queue_id
             if queue_id < 0:
                 queue_id = randrange(target.write_queue_count)
@@ -260,8 +264,7 @@ class SendProcessor:
         answers.put_took(answers.monotonic() - started)
         target.tally.count += len(stored.physical_offsets)
         target.tally.size_bytes += sum(stored.sizes)
-        code = answers.stored_code if waits else 0
-        reply = command.reply(code, ext=self._batch_ext(queue_id, stored))
+        reply = command.reply(ext=self._batch_ext(queue_id, stored))
         if is_held:
             answers.hold_batch(connection, reply, stored.end_offset)
             return None

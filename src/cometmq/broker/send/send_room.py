@@ -34,6 +34,7 @@ class SendRoom:
         self._sends = SendProcessor(
             live=core.live,
             store=core.store,
+            durability=core.durability,
             schedule=schedule,
             transactions=transactions,
             timed=timed,
@@ -53,7 +54,7 @@ class SendRoom:
             clients=core.clients,
             creation=core.creation,
             stats=core.stats,
-            clock=core.clock,
+            durability=core.durability,
         )
         self._replies = ReplyProcessor(
             live=core.live,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from cometmq.base.errors import DiskFull, RecordTooLarge, StoreClosed
+from cometmq.base.errors import DiskFull, NotMaster, RecordTooLarge, StoreClosed
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.refusal import Refused
 
@@ -15,7 +15,7 @@ def refusal_of(error: Exception, body_bytes_max: int) -> Refused | None:
     """The refusal for what ``MessageStore.put`` raised; None when that is a fault of ours."""
     if isinstance(error, RecordTooLarge):
         return Refused(ResponseCode.MESSAGE_ILLEGAL, illegal_text(body_bytes_max))
-    if isinstance(error, DiskFull | StoreClosed):
+    if isinstance(error, DiskFull | NotMaster | StoreClosed):
         return Refused(ResponseCode.SERVICE_NOT_AVAILABLE, f"service not available now: {error}")
     if isinstance(error, OSError):
         log.error("append failed error=%r", error)

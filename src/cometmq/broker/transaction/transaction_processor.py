@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from cometmq.base.errors import UsageError
-from cometmq.base.ports import Clock
 from cometmq.broker.config.live_config import LiveConfig
+from cometmq.broker.durability import Durability
 from cometmq.broker.send.store_refusals import refusal_of
 from cometmq.broker.transaction.transactions import Decision, Transactions
 from cometmq.model.flags import SysFlag
@@ -20,7 +20,7 @@ from cometmq.model.messages.message_id import parse_offset_id
 from cometmq.model.messages.properties import PRODUCER_GROUP, UNIQ_KEY
 from cometmq.model.messages.record import Record
 from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.command import FLAG_ONEWAY, Command
+from cometmq.protocol.command import Command
 from cometmq.protocol.fields import decode_fields
 from cometmq.protocol.headers.transaction import (
     EndTransactionHeader,
@@ -30,7 +30,6 @@ from cometmq.protocol.refusal import Refused
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.store.log.new_messages import Stored
-from cometmq.store.message_store import MessageStore
 
 log = logging.getLogger("cometmq.broker")
 
@@ -44,12 +43,11 @@ _DECISIONS: Final = {
 
 class TransactionProcessor:
     def __init__(
-        self, *, live: LiveConfig, transactions: Transactions, store: MessageStore, clock: Clock
+        self, *, live: LiveConfig, transactions: Transactions, durability: Durability
     ) -> None:
         self._live = live
         self._transactions = transactions
-        self._store = store
-        self._clock = clock
+        self._durability = durability
 
     def register(self, dispatcher: Dispatcher) -> None:
         dispatcher.add(RequestCode.END_TRANSACTION, self.end)
@@ -64,7 +62,7 @@ class TransactionProcessor:
             raise Refused(ResponseCode.SYSTEM_ERROR, str(error)) from None
         stored = self._stored(lambda: self._transactions.check_anew(physical_offset))
         log.info("transaction checked anew message=%s by=%s", header.msg_id, connection.peer)
-        return self._answer(connection, command, stored)
+        return self._durability.reply(connection, command, stored.end_offset)
 
     def end(self, connection: Connection, command: Command) -> Command | None:
         header = decode_fields(EndTransactionHeader, command.ext)
@@ -92,7 +90,7 @@ class TransactionProcessor:
                 ResponseCode.SUCCESS,
                 "the transaction was ended before; the first decision counts",
             )
-        return self._answer(connection, command, stored)
+        return self._durability.reply(connection, command, stored.end_offset)
 
     def _require_master(self) -> None:
         if self._live.current.identity.is_slave:
@@ -131,20 +129,6 @@ class TransactionProcessor:
             fault,
         )
         raise Refused(ResponseCode.SYSTEM_ERROR, fault)
-
-    def _answer(self, connection: Connection, command: Command, stored: Stored) -> Command | None:
-        flush = self._live.current.store.flush
-        if not flush.is_sync or command.flag & FLAG_ONEWAY:
-            return command.reply()
-
-        def flushed(is_in_time: bool) -> None:
-            code = ResponseCode.SUCCESS if is_in_time else ResponseCode.FLUSH_DISK_TIMEOUT
-            connection.send(command.reply(code))
-
-        self._store.watermarks.flushed.when(
-            stored.end_offset, flushed, self._clock.monotonic() + flush.sync_timeout_ms / 1000
-        )
-        return None
 
 
 def _names(header: EndTransactionHeader, half: Record) -> bool:

@@ -21,7 +21,7 @@ class TransactionRoom:
             clock=core.clock,
         )
         self._ends = TransactionProcessor(
-            live=core.live, transactions=self.transactions, store=core.store, clock=core.clock
+            live=core.live, transactions=self.transactions, durability=core.durability
         )
 
     def register(self, ports: RequestPorts) -> None:

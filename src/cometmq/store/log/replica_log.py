@@ -99,7 +99,7 @@ class ReplicaLog:
             room = log.next_file_start(log.end) - log.end
             log.append_raw(data[:room])
             data = data[room:]
-        self._watermarks.appended.advance(log.end)
+        self._watermarks.append_raw(log.end)
 
     def dispatch(self, count_max: int = DISPATCHED_AT_ONCE) -> bool:
         """Enter the next whole records into their queues and the index. Whether there are more.
@@ -138,10 +138,15 @@ class ReplicaLog:
         self._watermarks.dispatched.advance(position)
         return self._end_of(position) is not None
 
+    def renew(self) -> None:
+        """The store is about to be loaded anew: which topics were deleted at which offset may have changed."""
+        self._follower = None
+
     def cut_partial(self) -> None:
         """Remove a record of which only a part has come: its master is gone."""
         if self.dispatched < self.end:
             self._log.resume(self.dispatched)
+            self._watermarks.cut(self.dispatched)
 
     def _next(self, position: int) -> tuple[Scanned | None, int | None]:
         """The record at ``position``, None for a blank one; and where the next begins, None when not all has come."""

@@ -41,6 +41,7 @@ class _Worker:
         self._name = name
 
     def start(self) -> None:
+        self._is_stopping = False
         self._thread = threading.Thread(target=self._run, name=self._name)
         self._thread.start()
 

@@ -127,13 +127,13 @@ def test_the_vip_port_is_two_below() -> None:
 def test_the_text_can_be_loaded_again_and_hides_secrets() -> None:
     values = {"listenPort": "12345", "tls.server.keyPassword": "hush", "objectStoreSecretKey": "sh"}
     config, ignored = load_broker_config(values)
-    text = config_text(config, {key: values[key] for key in ignored} | {"haListenPort": "1"})
+    text = config_text(config, {key: values[key] for key in ignored} | {"haFlowControlEnable": "1"})
     assert "hush" not in text
     assert "objectStoreSecretKey" not in text
     again, without_effect = load_broker_config(parse_properties(text))
     assert again.network == config.network
     assert again.store == config.store
-    assert without_effect == ["haListenPort"]
+    assert without_effect == ["haFlowControlEnable"]
 
 
 def test_tls_settings_come_from_their_file_and_yield_to_the_broker_conf(

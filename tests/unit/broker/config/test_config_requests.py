@@ -26,12 +26,12 @@ def file_of(rig: Rig) -> str:
 
 
 def test_settings_are_read_and_changed(rig: Any) -> None:
-    assert rig.ask(25, None, b"brokerPermission=4\nhaListenPort=1\n").code == 0
+    assert rig.ask(25, None, b"brokerPermission=4\nhaFlowControlEnable=1\n").code == 0
     reply = rig.ask(26)
     values = parse_properties(bytes(reply.body).decode())
-    assert (values["brokerPermission"], values["haListenPort"]) == ("4", "1")
+    assert (values["brokerPermission"], values["haFlowControlEnable"]) == ("4", "1")
     assert json.loads(reply.ext["version"])["counter"] == 1
-    assert file_of(rig) == "# settings\nbrokerPermission=4\nhaListenPort=1\n"
+    assert file_of(rig) == "# settings\nbrokerPermission=4\nhaFlowControlEnable=1\n"
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,11 @@ class Consumer:
         self.open_when_asked: list[int] = []
         dispatcher = Dispatcher()
         PopAckProcessor(
-            live=rig.live, pops=rig.pops, store=rig.store, topics=rig.topics, clock=rig.clock
+            live=rig.live,
+            pops=rig.pops,
+            store=rig.store,
+            topics=rig.topics,
+            durability=rig.core.durability,
         ).register(dispatcher)
         dispatcher.add(ASK, self._ask)
         self._turn = Turn(dispatcher)

@@ -1,0 +1,135 @@
+"""When a stored record is safe enough to answer: on disk and at the slaves, as far as the settings promise it.
+
+    flushDiskType=SYNC_FLUSH   the record is on disk
+    brokerRole=SYNC_MASTER     enough brokers have the record; which count is decided in ``replication.replicas``
+
+Both are waited for side by side. The outcome is the code of the answer; the record is stored whatever it is. A bad
+outcome at the slaves hides one at the disk, as in RocketMQ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from cometmq.base.ports import Clock
+from cometmq.broker.config.broker_config import BrokerConfig
+from cometmq.broker.config.config_slices import SYNC_MASTER
+from cometmq.broker.config.live_config import LiveConfig
+from cometmq.broker.replication.replicas import Outlook, Replicas, copies_needed
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.command import FLAG_ONEWAY, Command
+from cometmq.protocol.refusal import Refused
+from cometmq.remoting.connection import Connection
+from cometmq.store.watermarks import Watermarks
+
+_LATE: Final = {
+    int(ResponseCode.FLUSH_DISK_TIMEOUT): "the disk did not answer in time",
+    int(ResponseCode.FLUSH_SLAVE_TIMEOUT): "the slaves did not answer in time",
+}
+
+Answer = Callable[[int], None]
+"""Takes the code: 0, FLUSH_DISK_TIMEOUT, SLAVE_NOT_AVAILABLE or FLUSH_SLAVE_TIMEOUT."""
+
+
+class Durability:
+    def __init__(
+        self, live: LiveConfig, watermarks: Watermarks, replicas: Replicas, clock: Clock
+    ) -> None:
+        self._marks = watermarks
+        self._replicas = replicas
+        self._monotonic = clock.monotonic
+        self._apply(live.current)
+        live.on_change(self._apply)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether an answer has to wait for anything."""
+        return self._is_sync_flush or self._is_sync_master
+
+    @property
+    def waiting(self) -> int:
+        """How many answers wait."""
+        return self._marks.flushed.waiting + self._marks.replicated.waiting
+
+    def require_replicas(self) -> None:
+        """Raises Refused when too few brokers follow to store anything."""
+        if self._is_sync_master and self._copies_min > 1:
+            found = 1 + self._replicas.following(self._marks.appended.value)
+            if found < self._copies_min:
+                raise Refused(
+                    ResponseCode.SYSTEM_ERROR,
+                    f"in-sync replicas not enough: {found} brokers have the log, minInSyncReplicas={self._copies_min}",
+                )
+
+    def when_safe(self, end_offset: int, answer: Answer) -> None:
+        """Call ``answer`` when the record that ends at ``end_offset`` is safe, or when that took too long."""
+        if not self._is_sync_master:
+            self._when_flushed(end_offset, answer)
+            return
+        if self._replicas.outlook(self._needed(), end_offset) is Outlook.NOT_AVAILABLE:
+            self._when_flushed(end_offset, lambda _: answer(ResponseCode.SLAVE_NOT_AVAILABLE))
+            return
+        deadline = self._monotonic() + self._replica_seconds_max
+
+        def flushed(code: int) -> None:
+            def replicated(is_in_time: bool) -> None:
+                answer(code if is_in_time else int(ResponseCode.FLUSH_SLAVE_TIMEOUT))
+
+            self._marks.replicated.when(end_offset, replicated, deadline)
+
+        self._when_flushed(end_offset, flushed)
+
+    def reply(self, connection: Connection, command: Command, end_offset: int) -> Command | None:
+        """The reply to a request that stored a record and says no more than that; None when it follows later.
+
+        Too few slaves are no reason to ask the client for another try: it would be stored a second time, and nowhere
+        else.
+        """
+        if not self.is_awaited or command.flag & FLAG_ONEWAY:
+            return command.reply()
+
+        def answer(code: int) -> None:
+            connection.send(command.reply(code, _LATE[code]) if code in _LATE else command.reply())
+
+        self.when_safe(end_offset, answer)
+        return None
+
+    def replicas_changed(self) -> None:
+        """A slave came, went or confirmed more."""
+        copied_to = self._replicas.copied_to(self._needed())
+        if copied_to is not None:
+            self._marks.replicated.advance(copied_to)
+
+    def expire(self, now: float) -> None:
+        """Answer those who waited too long. To be called now and then."""
+        for mark in (self._marks.flushed, self._marks.replicated):
+            if mark.waiting:
+                mark.expire(now)
+
+    def _when_flushed(self, end_offset: int, answer: Answer) -> None:
+        if not self._is_sync_flush:
+            answer(0)
+            return
+
+        def flushed(is_in_time: bool) -> None:
+            answer(0 if is_in_time else int(ResponseCode.FLUSH_DISK_TIMEOUT))
+
+        self._marks.flushed.when(end_offset, flushed, self._monotonic() + self._flush_seconds_max)
+
+    def _needed(self) -> int:
+        return copies_needed(
+            self._replication, following=self._replicas.following(self._marks.appended.value)
+        )
+
+    def _apply(self, config: BrokerConfig) -> None:
+        self._is_sync_flush = config.store.flush.is_sync
+        self._flush_seconds_max = config.store.flush.sync_timeout_ms / 1000
+        self._is_sync_master = config.identity.role == SYNC_MASTER
+        self._replication = config.replication
+        self._replica_seconds_max = config.replication.wait_ms / 1000
+        self._copies_min = config.replication.copies_min
+        self._replicas.behind_max = config.replication.behind_bytes_max
+
+    def __repr__(self) -> str:
+        return f"<Durability waiting={self.waiting} {self._marks}>"

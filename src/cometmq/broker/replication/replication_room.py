@@ -1,0 +1,120 @@
+"""The root of the room for replication: the port for slaves, the way to the master, and what both are asked about.
+
+A broker has both at hand, since its role may change while it runs. The port for slaves is open in both roles: a slave
+serves what it has to whoever lacks it. ``role`` says when to follow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from cometmq.broker.core import BrokerCore, cut_offsets
+from cometmq.broker.registration import MasterPlace, Registration
+from cometmq.broker.replication.feed import LogSpan
+from cometmq.broker.replication.ha_port import HaPort
+from cometmq.broker.replication.ha_requests import HaRequests
+from cometmq.broker.replication.slave_link import SlaveLink
+from cometmq.broker.request_ports import RequestPorts
+from cometmq.store.message_store import MessageStore
+
+log = logging.getLogger("cometmq.broker")
+
+ASK_SECONDS: Final = 2.0
+"""How often the name servers are asked for a master while none is known."""
+
+
+class ReplicationRoom:
+    """Args: registration: tells where the master is, and is asked again while nobody can be followed."""
+
+    def __init__(self, core: BrokerCore, registration: Registration) -> None:
+        self._core = core
+        self._registration = registration
+        self._master: MasterPlace | None = None
+        self._is_following = False
+        self._timer: asyncio.TimerHandle | None = None
+        self.port = HaPort(
+            _StoreLog(core.store),
+            core.replicas,
+            config=lambda: core.live.current.replication,
+            on_change=core.durability.replicas_changed,
+        )
+        core.store.watermarks.on_append = self.port.log_grew
+        self.link = SlaveLink(
+            core.store.replica,
+            file_bytes=core.store.config.log.file_bytes,
+            cut_tail=self._cut_tail,
+            on_lost=registration.renew,
+        )
+        self._requests = HaRequests(core, self.port, self.link, registration)
+        registration.on_master = self._found
+
+    @property
+    def port_address(self) -> str:
+        """What slaves are told to connect to."""
+        return self._registration.ha_address
+
+    def register(self, ports: RequestPorts) -> None:
+        ports.serve(self._requests)
+
+    def follow(self) -> None:
+        """Follow the master, as soon as it is known."""
+        self._is_following = True
+        self._go()
+
+    async def stop_following(self) -> None:
+        self._is_following = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        await self.link.stop()
+
+    def _found(self, master: MasterPlace) -> None:
+        if master != self._master:
+            log.info("master found address=%s ha_address=%s", master.address, master.ha_address)
+        self._master = master
+        self._go()
+
+    def _go(self) -> None:
+        if not self._is_following:
+            return
+        known = self._master.ha_address if self._master is not None else None
+        address = self._core.live.current.replication.master_address or known
+        self.link.follow(address)
+        if address is None:
+            self._timer = asyncio.get_running_loop().call_later(ASK_SECONDS, self._ask)
+
+    def _ask(self) -> None:
+        self._registration.renew()
+        self._go()
+
+    def _cut_tail(self, offset: int, reason: str) -> None:
+        end = self._core.store.max_physical
+        path = self._core.store.cut_tail(offset)
+        log.error(
+            "log differed from the master's and was cut from=%d to=%d kept=%s reason=%s",
+            offset,
+            end,
+            path,
+            reason,
+        )
+        cut_offsets(self._core.offsets, self._core.store)
+
+    def __repr__(self) -> str:
+        return f"<ReplicationRoom slaves={len(self._core.replicas)} master={self._master}>"
+
+
+class _StoreLog:
+    """The store's log as the feed of slaves sees it."""
+
+    def __init__(self, store: MessageStore) -> None:
+        self._store = store
+        self._file_bytes = store.config.log.file_bytes
+
+    @property
+    def span(self) -> LogSpan:
+        return LogSpan(self._store.min_physical, self._store.max_physical, self._file_bytes)
+
+    def view(self, offset: int, size_bytes: int) -> memoryview | None:
+        return self._store.log_view(offset, size_bytes)
