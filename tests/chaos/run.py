@@ -84,7 +84,11 @@ def main() -> None:
                 if wish.keep and not outcome.is_good:
                     shutil.copytree(directory, Path(wish.keep) / directory.name, dirs_exist_ok=True)
                 shutil.rmtree(directory, ignore_errors=True)
-                report.write(outcomes, Path(wish.report), f"python -m tests.chaos.run {' '.join(sys.argv[1:])}\nseed {seed}")
+                report.write(
+                    outcomes,
+                    Path(wish.report),
+                    f"python -m tests.chaos.run {' '.join(sys.argv[1:])}\nseed {seed}",
+                )
     print("\n".join(["", *summary.lines(outcomes), f"report: {wish.report}"]))
     if not all(outcome.is_good for outcome in outcomes if outcome.server == OURS):
         raise SystemExit(EXIT_BROKEN)
@@ -161,9 +165,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--mode", help="one or more modes, separated by commas")
     parser.add_argument("--faults", help="faults or sets of them, separated by commas")
     parser.add_argument("--workloads", help="workloads, separated by commas")
-    parser.add_argument("--seconds", type=float, help="of each trial, without what starts and ends it")
+    parser.add_argument(
+        "--seconds", type=float, help="of each trial, without what starts and ends it"
+    )
     parser.add_argument("--pause", type=float, help="seconds that a paused broker is away")
-    parser.add_argument("--rate", type=float, default=150.0, help="sends a second of all workloads together")
+    parser.add_argument(
+        "--rate", type=float, default=150.0, help="sends a second of all workloads together"
+    )
     parser.add_argument("--seed", type=int)
     parser.add_argument("--network", choices=(NAMESPACES, PROXIES))
     parser.add_argument("--server", action="append", choices=(OURS, ROCKETMQ_4, ROCKETMQ_5))

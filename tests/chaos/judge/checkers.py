@@ -29,9 +29,7 @@ def acknowledged(history: History) -> dict[str, Send]:
     return {
         send.id: send
         for send in history.sends
-        if send.status == ACKNOWLEDGED
-        and send.fate == COMMITTED
-        and send.id not in history.damaged
+        if send.status == ACKNOWLEDGED and send.fate == COMMITTED and send.id not in history.damaged
     }
 
 

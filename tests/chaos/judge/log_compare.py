@@ -18,7 +18,9 @@ _REST_OF_FILE: Final = 0xCBD43194
 
 def segments(directory: Path) -> dict[int, Path]:
     """Files by their first offset."""
-    return {int(file.name): file for file in sorted(directory.glob("[0-9]*")) if file.name.isdigit()}
+    return {
+        int(file.name): file for file in sorted(directory.glob("[0-9]*")) if file.name.isdigit()
+    }
 
 
 def end_of(directory: Path) -> int:

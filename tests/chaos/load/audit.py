@@ -40,6 +40,8 @@ async def _ids(consumer: PullConsumer, topic: str) -> set[str]:
                     ids.add(id)
             is_moved = result.next_offset > offset
             offset = max(offset, result.next_offset)
-            if not is_moved or (result.status is not PullStatus.FOUND and offset >= result.max_offset):
+            if not is_moved or (
+                result.status is not PullStatus.FOUND and offset >= result.max_offset
+            ):
                 break
     return ids

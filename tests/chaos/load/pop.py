@@ -31,9 +31,7 @@ class Popped:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._producer = Producer(
-            "produce-pop", name_servers=context.name_servers, config=PRODUCER
-        )
+        self._producer = Producer("produce-pop", name_servers=context.name_servers, config=PRODUCER)
         self._senders = Senders(context, POP, self._send)
         self._client = RemotingClient()
         self._poppers: list[asyncio.Task[None]] = []

@@ -33,7 +33,9 @@ def write(outcomes: Sequence[Outcome], page: Path, command: str) -> None:
 
 def render(outcomes: Sequence[Outcome], command: str) -> str:
     bad = [outcome for outcome in outcomes if not outcome.is_good]
-    verdict = f"{len(bad)} of {len(outcomes)} trials broke a promise" if bad else "All promises held"
+    verdict = (
+        f"{len(bad)} of {len(outcomes)} trials broke a promise" if bad else "All promises held"
+    )
     parts = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'><title>Chaos</title>",
         f"<style>{_STYLE}</style></head><body><h1>{verdict}</h1>",
@@ -131,7 +133,9 @@ def _trial(number: int, outcome: Outcome) -> str:
 
 
 def _legend() -> str:
-    counts = "".join(f"<tr><td>{name}</td><td class=left>{text}</td></tr>" for name, text in MEANING.items())
+    counts = "".join(
+        f"<tr><td>{name}</td><td class=left>{text}</td></tr>" for name, text in MEANING.items()
+    )
     faults = "".join(
         f"<tr><td>{name}</td><td class=left>{text}</td></tr>" for name, text in WHAT_HAPPENS.items()
     )

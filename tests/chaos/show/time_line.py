@@ -55,7 +55,9 @@ def _faults(parts: list[str], outcome: Outcome, scale: float) -> int:
         parts.append(_text(4, y + 11, kind, "#444"))
         for fault in outcome.inflicted:
             if fault["kind"] == kind:
-                what = f"{fault['target']} {fault['began']:.1f}-{fault['ended']:.1f} s {fault['note']}"
+                what = (
+                    f"{fault['target']} {fault['began']:.1f}-{fault['ended']:.1f} s {fault['note']}"
+                )
                 parts.append(
                     _bar(
                         fault["began"],

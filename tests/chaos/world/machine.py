@@ -35,7 +35,17 @@ def compiler() -> str | None:
 def compile_library(directory: Path) -> Path:
     """Raises CalledProcessError with the compiler's own words."""
     library = directory / "machine.so"
-    command = ["cc", "-O2", "-shared", "-fPIC", "-o", str(library), str(SOURCE), "-ldl", "-lpthread"]
+    command = [
+        "cc",
+        "-O2",
+        "-shared",
+        "-fPIC",
+        "-o",
+        str(library),
+        str(SOURCE),
+        "-ldl",
+        "-lpthread",
+    ]
     subprocess.run(command, check=True, stderr=subprocess.PIPE, text=True)
     return library
 

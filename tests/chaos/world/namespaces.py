@@ -58,7 +58,13 @@ class Namespaces:
 
     async def set_links(self, links: Links) -> None:
         rows = [
-            (self._addresses[source], self._addresses[target], link.is_cut, link.delay_ms, link.loss)
+            (
+                self._addresses[source],
+                self._addresses[target],
+                link.is_cut,
+                link.delay_ms,
+                link.loss,
+            )
             for (source, target), link in links.items()
             if source in self._addresses and target in self._addresses
         ]
