@@ -41,7 +41,7 @@ _ZEROS = bytes(_CHUNK_BYTES)
 class MappedFile:
     """A file with allocated space, read through a mapping; written through it or, if cheaper, by system calls."""
 
-    __slots__ = ("_fd", "_map", "_ready", "_view", "path", "size_bytes")
+    __slots__ = ("_fd", "_ready", "_view", "path", "size_bytes")
 
     def __init__(self, path: str, fd: int, size_bytes: int, *, writable: bool) -> None:
         self.path = path
@@ -51,8 +51,7 @@ class MappedFile:
         # Not ours to close until the constructor has succeeded.
         self._fd = -1
         access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
-        self._map = mmap.mmap(fd, size_bytes, access=access)
-        self._view = memoryview(self._map)
+        self._view = memoryview(mmap.mmap(fd, size_bytes, access=access))
         self._fd = fd
 
     @property
@@ -115,9 +114,11 @@ class MappedFile:
         os.fdatasync(self._fd)
 
     def close(self) -> None:
-        # The mapping lives on while somebody (such as a reply being sent) still holds a view. We drop our references,
-        # so that the last view unmaps it.
+        # The mapping, which has a descriptor of its own, lives on while somebody (such as a reply being sent) still
+        # holds a view. We release ours, so that the last view unmaps it, whoever still refers to the closed file:
+        # the traceback of an error may do so until the garbage collector runs.
         if self._fd >= 0:
+            self._view.release()
             os.close(self._fd)
             self._fd = -1
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints
 
@@ -71,19 +72,30 @@ def setting(
     return dataclasses.field(default=default, metadata={"setting": row})
 
 
-def rows(config_class: type) -> Iterator[Row]:
+def rows(config_class: type) -> tuple[Row, ...]:
     """All rows of a config class, including its slices, in order of declaration."""
+    return _rows(config_class)
+
+
+@functools.cache
+def _rows(config_class: type) -> tuple[Row, ...]:
+    found: list[Row] = []
     hints = get_type_hints(config_class)
     for field in dataclasses.fields(config_class):
         kind = hints[field.name]
         row = field.metadata.get("setting")
         if row is not None:
-            yield dataclasses.replace(
-                row, kind=_plain_kind(kind), default=field.default, path=(field.name,)
+            found.append(
+                dataclasses.replace(
+                    row, kind=_plain_kind(kind), default=field.default, path=(field.name,)
+                )
             )
         elif dataclasses.is_dataclass(kind):
-            for inner in rows(kind):  # type: ignore[arg-type]
-                yield dataclasses.replace(inner, path=(field.name, *inner.path))
+            found += (
+                dataclasses.replace(inner, path=(field.name, *inner.path))
+                for inner in rows(kind)  # type: ignore[arg-type]
+            )
+    return tuple(found)
 
 
 def load(config_class: type[T], values: Mapping[str, str], *, base: T | None = None) -> T:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import click
 
 from cometmq import __version__
-from cometmq.base import logs
-from cometmq.base.errors import CometError, ConfigError
-from cometmq.base.properties_file import decode_file, parse_properties, render_properties
+from cometmq.base.properties_file import render_properties
+from cometmq.base.server_command import begin, failing_in_one_line, log_options, read_config_file
 from cometmq.base.settings import render, value_of
 from cometmq.broker.config.broker_config import (
     BrokerConfig,
@@ -69,21 +66,7 @@ IMPORTANT: Final = (
 @click.option(
     "-m", "print_important", is_flag=True, help="Print the most important settings and exit."
 )
-@click.option(
-    "--log-level",
-    default="INFO",
-    show_default=True,
-    envvar="COMETMQ_LOG_LEVEL",
-    show_envvar=True,
-    type=click.Choice(logs.LEVELS, case_sensitive=False),
-)
-@click.option(
-    "--log-file",
-    metavar="FILE",
-    envvar="COMETMQ_LOG_FILE",
-    show_envvar=True,
-    help=f"Log to a file ({logs.FILE_COUNT} x {logs.FILE_BYTES_MAX >> 20} MiB) instead of standard error.",
-)
+@log_options
 @click.version_option(__version__, prog_name="mqbroker")
 def main(
     name_servers: str | None,
@@ -94,8 +77,8 @@ def main(
     log_file: str | None,
 ) -> None:
     """Run a CometMQ broker until SIGTERM or Ctrl-C."""
-    try:
-        values = _read(config_file)
+    with failing_in_one_line():
+        values = read_config_file(config_file)
         if name_servers:
             values["namesrvAddr"] = name_servers
         config, without_effect = load_broker_config(values)
@@ -104,44 +87,19 @@ def main(
             text = config_text(config, ignored) if print_all else _important(config)
             click.echo(text, nl=False)
             return
-        if not __debug__:
-            raise ConfigError("this server relies on its assertions: run it without python -O")
-        logs.configure(level=log_level, file=log_file)
-        if without_effect:
-            logging.getLogger("cometmq.broker").warning(
-                "settings without effect here keys=%s", ",".join(without_effect)
-            )
-        event_loop.run(_serve(config, config_file, ignored))
-    except (CometError, OSError) as error:
-        raise click.ClickException(str(error)) from None
-
-
-def _read(config_file: str | None) -> dict[str, str]:
-    if config_file is None:
-        return {}
-    try:
-        return parse_properties(decode_file(Path(config_file).read_bytes()))
-    except OSError as error:
-        raise ConfigError(f"cannot read the configuration {config_file}: {error}") from None
+        begin(
+            "cometmq.broker", log_level=log_level, log_file=log_file, without_effect=without_effect
+        )
+        path = str(Path(config_file).absolute()) if config_file else None
+        event_loop.run_server(
+            lambda: Broker(config, config_path=path, ignored=ignored),
+            lambda broker: _greeting(broker, config, config_file),
+        )
 
 
 def _important(config: BrokerConfig) -> str:
     known = broker_rows()
     return render_properties({key: render(value_of(config, known[key])) for key in IMPORTANT})
-
-
-async def _serve(config: BrokerConfig, config_file: str | None, ignored: Mapping[str, str]) -> None:
-    stop = event_loop.end_signal()
-    path = str(Path(config_file).absolute()) if config_file else None  # noqa: ASYNC240
-    broker = Broker(config, config_path=path, ignored=ignored)
-    await broker.start()
-    event_loop.settle()
-    try:
-        click.echo(_greeting(broker, config, config_file))
-        await stop.wait()
-        click.echo("stopping")
-    finally:
-        await broker.stop()
 
 
 def _greeting(broker: Broker, config: BrokerConfig, config_file: str | None) -> str:

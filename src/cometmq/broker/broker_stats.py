@@ -134,6 +134,13 @@ class BrokerStats:
             tally = self._group_get[key] = Tally()
         return tally
 
+    def pulled(self, topic: str, group: str, count: int, size_bytes: int) -> None:
+        """Count what one pull or pop of a group found."""
+        self.pulls_found.count += 1
+        for tally in (self.get_found, self.group_get(topic, group)):
+            tally.count += count
+            tally.size_bytes += size_bytes
+
     def sent_back(self, topic: str, group: str) -> None:
         """Count a message of a topic that a group gave back."""
         self._sent_back.setdefault(f"{topic}@{group}", Tally()).count += 1

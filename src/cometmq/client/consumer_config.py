@@ -6,38 +6,16 @@ from dataclasses import dataclass, field
 
 from cometmq.base.errors import ConfigError
 from cometmq.base.settings import setting
-from cometmq.client.client_config import ClientConfig, check_bounds
-from cometmq.client.consume_timestamp import start_ms
 from cometmq.client.core.consume.flow_limits import NO_LIMIT, FlowLimits
-from cometmq.client.core.consume.rebalance import find_strategy
+from cometmq.client.group_config import StartConfig
 from cometmq.client.trace_config import TraceConfig
-from cometmq.model.allocation import Strategy
-from cometmq.model.consumption import ConsumeFromWhere, MessageModel
 
 CONCURRENT_RETRIES_MAX = 16
 """What -1 means for ``max_reconsume_times`` of a listener that is not orderly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PushConsumerConfig:
-    message_model: str = setting(
-        "messageModel",
-        "CLUSTERING: each message goes to one consumer of the group; BROADCASTING: to every "
-        "consumer.",
-        default=MessageModel.CLUSTERING.value,
-        choices=tuple(model.value for model in MessageModel),
-    )
-    consume_from_where: str = setting(
-        "consumeFromWhere",
-        "Where a new group starts in a queue.",
-        default=ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET.value,
-        choices=tuple(where.value for where in ConsumeFromWhere),
-    )
-    consume_timestamp: str = setting(
-        "consumeTimestamp",
-        "Where CONSUME_FROM_TIMESTAMP starts: local time as yyyyMMddHHmmss. Empty: half an hour before the start.",
-        default="",
-    )
+class PushConsumerConfig(StartConfig):
     consume_thread_min: int = setting(
         "consumeThreadMin",
         "Accepted for compatibility with RocketMQ's configurations; only consumeThreadMax counts.",
@@ -123,9 +101,6 @@ class PushConsumerConfig:
         default=15,
         low=1,
     )
-    pull_error_delay_ms: int = setting(
-        "pullTimeDelayMillsWhenException", "Pause after a failed pull.", default=1000, low=1
-    )
     await_termination_ms: int = setting(
         "awaitTerminationMillisWhenShutdown",
         "How long close() waits for listeners to finish. RocketMQ does not wait by default.",
@@ -139,12 +114,6 @@ class PushConsumerConfig:
         default=10_000,
         low=0,
     )
-    rebalance_interval_ms: int = setting(
-        "rocketmq.client.rebalance.waitInterval",
-        "How often the queues are rebalanced even if nothing has changed.",
-        default=20_000,
-        low=1,
-    )
     lock_interval_ms: int = setting(
         "rocketmq.client.rebalance.lockInterval",
         "How often an orderly listener's queue locks are renewed.",
@@ -157,32 +126,16 @@ class PushConsumerConfig:
         default=30_000,
         low=1,
     )
-    local_offset_directory: str = setting(
-        "rocketmq.client.localOffsetStoreDir",
-        "Where broadcasting consumers keep their positions; empty: .rocketmq_offsets in the home directory.",
-        default="",
-    )
-    allocation: str | Strategy = "AVG"
-    """How the group distributes queues: AVG, AVG_BY_CIRCLE, CONSISTENT_HASH, or a function; see ``model.allocation``.
-    All consumers of a group must use the same one."""
     trace: TraceConfig = field(default_factory=TraceConfig)
-    client: ClientConfig = field(default_factory=ClientConfig)
 
     def __post_init__(self) -> None:
-        check_bounds(self)
-        find_strategy(self.allocation)
+        StartConfig.__post_init__(self)
         for key, value in (
             ("pullThresholdForTopic", self.pull_threshold_for_topic),
             ("pullThresholdSizeForTopic", self.pull_threshold_size_for_topic),
         ):
             if value == 0:
                 raise ConfigError(f"{key} must be at least 1, or -1 for no limit, not 0")
-        if self.consume_timestamp:
-            self.timestamp_ms(0)
-
-    @property
-    def is_broadcast(self) -> bool:
-        return self.message_model == MessageModel.BROADCASTING
 
     def limits(self, *, orderly: bool) -> FlowLimits:
         """The limits of one queue, without those of its topic."""
@@ -191,7 +144,3 @@ class PushConsumerConfig:
             size_mib_max=self.pull_threshold_size_for_queue,
             span_max=None if orderly else self.consume_span_max,
         )
-
-    def timestamp_ms(self, now_ms: int) -> int:
-        """The time at which CONSUME_FROM_TIMESTAMP starts. Raises ConfigError if it cannot be parsed."""
-        return start_ms(self.consume_timestamp, now_ms)

@@ -5,40 +5,17 @@ RocketMQ's ``pullThreadNums`` has no counterpart: every queue has its own task, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from cometmq.base.errors import ConfigError
 from cometmq.base.settings import setting
-from cometmq.client.client_config import ClientConfig, check_bounds
-from cometmq.client.consume_timestamp import start_ms
 from cometmq.client.core.consume.assigned_queues import CacheLimits
-from cometmq.client.core.consume.rebalance import find_strategy
-from cometmq.model.allocation import Strategy
-from cometmq.model.consumption import ConsumeFromWhere, MessageModel
+from cometmq.client.group_config import StartConfig, check_suspension
 
 MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LitePullConfig:
-    message_model: str = setting(
-        "messageModel",
-        "CLUSTERING: each message goes to one consumer of the group; BROADCASTING: to every "
-        "consumer.",
-        default=MessageModel.CLUSTERING.value,
-        choices=tuple(model.value for model in MessageModel),
-    )
-    consume_from_where: str = setting(
-        "consumeFromWhere",
-        "Where a new group starts in a queue.",
-        default=ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET.value,
-        choices=tuple(where.value for where in ConsumeFromWhere),
-    )
-    consume_timestamp: str = setting(
-        "consumeTimestamp",
-        "Where CONSUME_FROM_TIMESTAMP starts: local time as yyyyMMddHHmmss. Empty: half an hour before the start.",
-        default="",
-    )
+class LitePullConfig(StartConfig):
     pull_batch_size: int = setting(
         "pullBatchSize",
         "Number of messages to ask for in one pull, and the maximum that one poll returns.",
@@ -100,37 +77,10 @@ class LitePullConfig:
         default=30_000,
         low=1,
     )
-    pull_error_delay_ms: int = setting(
-        "pullTimeDelayMillsWhenException", "Pause after a failed pull.", default=1000, low=1
-    )
-    rebalance_interval_ms: int = setting(
-        "rocketmq.client.rebalance.waitInterval",
-        "How often the queues are rebalanced even if nothing has changed.",
-        default=20_000,
-        low=1,
-    )
-    local_offset_directory: str = setting(
-        "rocketmq.client.localOffsetStoreDir",
-        "Where a broadcasting consumer keeps its positions; empty: .rocketmq_offsets in the home directory.",
-        default="",
-    )
-    allocation: str | Strategy = "AVG"
-    """How the group distributes queues; see ``model.allocation``. All consumers of a group must use the same one."""
-    client: ClientConfig = field(default_factory=ClientConfig)
 
     def __post_init__(self) -> None:
-        check_bounds(self)
-        find_strategy(self.allocation)
-        if self.suspended_timeout_ms <= self.suspend_ms:
-            raise ConfigError(
-                f"consumerTimeoutMillisWhenSuspend {self.suspended_timeout_ms} must be above "
-                f"brokerSuspendMaxTimeMillis {self.suspend_ms}"
-            )
-        self.timestamp_ms(0)
-
-    @property
-    def is_broadcast(self) -> bool:
-        return self.message_model == MessageModel.BROADCASTING
+        StartConfig.__post_init__(self)
+        check_suspension(self.suspend_ms, self.suspended_timeout_ms)
 
     @property
     def limits(self) -> CacheLimits:
@@ -140,7 +90,3 @@ class LitePullConfig:
             bytes_queue=self.pull_threshold_size_for_queue * MIB,
             span=self.consume_span_max,
         )
-
-    def timestamp_ms(self, now_ms: int) -> int:
-        """The time at which CONSUME_FROM_TIMESTAMP starts. Raises ConfigError if it cannot be parsed."""
-        return start_ms(self.consume_timestamp, now_ms)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
-from collections.abc import Coroutine
-from typing import Any, Final
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Protocol, TypeVar
 
 from cometmq.base import logs
 from cometmq.base.memory import give_big_blocks_back
@@ -14,6 +14,33 @@ from cometmq.remoting.new_loop import new_event_loop
 
 # Requests leave no cycles behind, so the collector rarely finds anything: let it look less often (default 700).
 _COLLECT_AFTER: Final = 50_000
+
+
+class Server(Protocol):
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+AnyServer = TypeVar("AnyServer", bound=Server)
+
+
+def run_server(make: Callable[[], AnyServer], greeting: Callable[[AnyServer], str]) -> None:
+    """Run a server on a new event loop until SIGINT or SIGTERM. The greeting is printed once it is up."""
+    run(_until_told(make, greeting))
+
+
+async def _until_told(make: Callable[[], AnyServer], greeting: Callable[[AnyServer], str]) -> None:
+    stop = end_signal()
+    server = make()
+    await server.start()
+    settle()
+    try:
+        print(greeting(server), flush=True)
+        await stop.wait()
+        print("stopping", flush=True)
+    finally:
+        await server.stop()
 
 
 def run(serving: Coroutine[Any, Any, None]) -> None:

@@ -7,11 +7,14 @@ ReadStalled                a queue gave nothing for longer than ``readTimeout`` 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cometmq.base.errors import CometError, ConfigError
 from cometmq.model.message_queue import MessageQueue
+
+logger = logging.getLogger("cometmq.spark")
 
 
 class BadOption(ConfigError):
@@ -51,6 +54,14 @@ class DataLost(CometError):
             "They expired (a broker's fileReservedTime) or their topic was deleted and made anew. To read on with what "
             "is left, set the option failOnDataLoss to false; to be asked no more, read sooner or keep messages longer."
         )
+
+
+def check_losses(losses: Sequence[Loss], *, fails: bool) -> None:
+    """Log losses, or raise DataLost if there are any and a read ``fails`` for them (the option failOnDataLoss)."""
+    if losses and fails:
+        raise DataLost(losses)
+    for loss in losses:
+        logger.warning("messages are gone %s", loss)
 
 
 class ReadStalled(CometError):

@@ -11,7 +11,7 @@ for one queue or for all queues of a broker or topic at once:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -128,6 +128,31 @@ class Positions:
 
     def __repr__(self) -> str:
         return f"Positions({self._default!r}, {self._by_place!r})"
+
+
+def positions_of(
+    name: str, positions: Positions | None, default: Word, queues: Collection[MessageQueue]
+) -> dict[MessageQueue, Position]:
+    """The position of each queue.
+
+    Args:
+        name: of the option, for complaints.
+        default: for queues about which ``positions`` says nothing.
+
+    Raises:
+        BadOption: a place is named that does not exist.
+    """
+    positions = positions or Positions(default)
+    if unknown := positions.unknown(queues):
+        raise BadOption(
+            f"option {name}: expected queues that exist, got {', '.join(unknown)}; there are "
+            f"{', '.join(map(queue_text, sorted(queues)))}"
+        )
+    return {queue: positions.of(queue) or default for queue in queues}
+
+
+def queue_text(queue: MessageQueue) -> str:
+    return f"{queue.topic}/{queue.broker_name}/{queue.queue_id}"
 
 
 def parse_positions(name: str, text: str) -> Positions:

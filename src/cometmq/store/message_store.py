@@ -25,7 +25,7 @@ from cometmq.base.errors import (
     UsageError,
 )
 from cometmq.base.ports import Clock, Files, Lock
-from cometmq.model.messages.record import Record
+from cometmq.model.messages.record import Record, readable_record
 from cometmq.model.messages.sink_mark import SinkMark
 from cometmq.store.files.file_names import QUEUES_DIRECTORY
 from cometmq.store.index.index_files import IndexFiles
@@ -354,6 +354,11 @@ class MessageStore:
     def record_at(self, physical_offset: int) -> memoryview | None:
         """The whole record that starts at an offset of the log; None if none does."""
         return self._log.record(physical_offset)
+
+    def decoded_at(self, physical_offset: int, topic: str | None = None) -> Record | None:
+        """The same, decoded; None if that fails, too, or it is not of ``topic``."""
+        record = readable_record(self.record_at(physical_offset))
+        return record if record is None or topic in (None, record.topic) else None
 
     def log_view(self, offset: int, size_bytes: int) -> memoryview | None:
         """Bytes of the log as they are, of one file; None when they are not, or no longer, there."""

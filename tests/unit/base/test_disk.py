@@ -38,6 +38,23 @@ def test_a_new_file_is_zero_and_keeps_what_is_written(tmp_path: Path, allocate: 
 
 
 @pytest.mark.parametrize("allocate", [True, False])
+def test_a_closed_file_holds_no_descriptor_whoever_still_refers_to_it(
+    tmp_path: Path, allocate: bool
+) -> None:
+    """A mapping has a descriptor of its own, and the traceback of an error may refer to the file for long."""
+    before = descriptors()
+    file = FILES.create(str(tmp_path / "f"), 8192, allocate=allocate)
+    view = file.view(0, 10)
+    file.close()
+    del view
+    assert descriptors() == before, file
+
+
+def descriptors() -> list[str]:
+    return os.listdir("/proc/self/fd")  # noqa: PTH208 - names only
+
+
+@pytest.mark.parametrize("allocate", [True, False])
 def test_appends_of_all_sizes_lie_one_behind_the_other(tmp_path: Path, allocate: bool) -> None:
     """Pages are made ready ahead of small ones and not of large ones; the last ones reach the end of the file."""
     size_bytes = 1 << 18

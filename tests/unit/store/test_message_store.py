@@ -106,8 +106,8 @@ class Listening:
         self._queue_id = queue_id
         self.arrived = tell
 
-    def is_waiting_for(self, topic: str, queue_id: int) -> bool:
-        return self._queue_id in (None, queue_id)
+    def is_waiting_for(self, topics: list[str], queue_ids: list[int]) -> bool:
+        return self._queue_id is None or self._queue_id in queue_ids
 
 
 def test_a_batch_stays_together_in_one_file_with_consecutive_offsets(

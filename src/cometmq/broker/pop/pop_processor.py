@@ -342,11 +342,7 @@ class PopProcessor:
         return min(left_ms / 1000, WAIT_SECONDS_MAX)
 
     def _found(self, command: Command, request: PopRequest, result: PopResult) -> Command:
-        stats = self._stats
-        stats.pulls_found.count += 1
-        for tally in (stats.get_found, stats.group_get(request.topic, request.group)):
-            tally.count += result.count
-            tally.size_bytes += result.size_bytes
+        self._stats.pulled(request.topic, request.group, result.count, result.size_bytes)
         reply = _reply(command, ResponseCode.SUCCESS, request, result)
         reply.body_parts = list[Body](result.parts)
         return reply

@@ -10,14 +10,13 @@ One message wakes one pop of each group: the next one is for the next. Owned by 
 from __future__ import annotations
 
 import heapq
-from collections import deque
 from collections.abc import Callable, Container
 from itertools import count
 from typing import Final
 
 from cometmq.base.ports import Clock, EventLoop, Timer
 from cometmq.broker.pop.pop_topics import ANY_QUEUE, retry_topic_v1, retry_topic_v2
-from cometmq.broker.pull.long_polling import BYTES_MAX, PORTION, kept_bytes
+from cometmq.broker.pull.parked_request import BYTES_MAX, ParkedRequest, Portions
 from cometmq.protocol.command import Command
 from cometmq.remoting.connection import Connection
 
@@ -25,27 +24,14 @@ _TIMER_SECONDS_MIN: Final = 0.01
 _HEAP_SLACK: Final = 1000
 
 
-class Waiter:
+class Waiter(ParkedRequest):
     """A pop that waits.
 
     Args:
         deadline: on the monotonic clock.
-        tags: the tag hash of a message must be in there; None: any.
-        wants: judges the text of its properties; None: any.
     """
 
-    __slots__ = (
-        "command",
-        "connection",
-        "deadline",
-        "group",
-        "is_parked",
-        "queue_id",
-        "size_bytes",
-        "tags",
-        "topic",
-        "wants",
-    )
+    __slots__ = ("deadline", "group")
 
     def __init__(
         self,
@@ -59,25 +45,16 @@ class Waiter:
         tags: Container[int] | None = None,
         wants: Callable[[bytes], bool] | None = None,
     ) -> None:
-        self.connection = connection
-        self.command = command
+        super().__init__(
+            connection, command, topic=topic, queue_id=queue_id, tags=tags, wants=wants
+        )
         self.group = group
-        self.topic = topic
-        self.queue_id = queue_id
         self.deadline = deadline
-        self.tags = tags
-        self.wants = wants
-        self.size_bytes = kept_bytes(command)
-        self.is_parked = False
 
     def wakes_for(self, topic: str, queue_id: int, tags_code: int, properties: bytes) -> bool:
         if topic != self.topic:
             return True
-        return (
-            self.queue_id in (ANY_QUEUE, queue_id)
-            and (self.tags is None or tags_code in self.tags)
-            and (self.wants is None or self.wants(properties))
-        )
+        return self.queue_id in (ANY_QUEUE, queue_id) and self.accepts(tags_code, properties)
 
     def __repr__(self) -> str:
         return f"<Waiter {self.group} for {self.topic}/{self.queue_id} of {self.connection.peer}>"
@@ -97,7 +74,7 @@ class PopWaiting:
         self._connections: dict[Connection, set[Waiter]] = {}
         self._deadlines: list[tuple[float, int, Waiter]] = []
         self._numbers = count()
-        self._ready: deque[tuple[Waiter, bool]] = deque()
+        self._ready = Portions(self._run, loop)
         self._timer: Timer | None = None
         self._count = 0
         self._bytes = 0
@@ -136,8 +113,8 @@ class PopWaiting:
         """Run a parked one again in the next turn."""
         self._run_soon(waiter, is_over=False)
 
-    def is_waiting_for(self, topic: str, queue_id: int) -> bool:
-        return topic in self._by_topic
+    def is_waiting_for(self, topics: list[str], queue_ids: list[int]) -> bool:
+        return bool(self._by_topic) and not self._by_topic.keys().isdisjoint(topics)
 
     def arrived(
         self,
@@ -174,8 +151,7 @@ class PopWaiting:
             for waiter in list(waiters):
                 self._take(waiter)
                 self._rerun(waiter, True)
-        ready, self._ready = self._ready, deque()
-        for waiter, _ in ready:
+        for waiter, _ in self._ready.take_all():
             self._rerun(waiter, True)
         if self._timer is not None:
             self._timer.cancel()
@@ -183,18 +159,12 @@ class PopWaiting:
 
     def _run_soon(self, waiter: Waiter, *, is_over: bool) -> None:
         self._take(waiter)
-        if not self._ready:
-            self._loop.call_soon(self._run_ready)
-        self._ready.append((waiter, is_over))
+        self._ready.add([(waiter, is_over)])
 
-    def _run_ready(self) -> None:
-        """In portions, between which others are served. What is made ready meanwhile has its turn in the next one."""
-        for _ in range(min(PORTION, len(self._ready))):
-            waiter, is_over = self._ready.popleft()
-            if not waiter.connection.is_closed:
-                self._rerun(waiter, is_over)
-        if self._ready:
-            self._loop.call_soon(self._run_ready)
+    def _run(self, ready: tuple[Waiter, bool]) -> None:
+        waiter, is_over = ready
+        if not waiter.connection.is_closed:
+            self._rerun(waiter, is_over)
 
     def _arm(self) -> None:
         if self._timer is not None:

@@ -122,12 +122,13 @@ class Pops:
         if len(self.in_flight):
             log.info("pops recovered check_points=%d", len(self.in_flight))
 
-    def is_waiting_for(self, topic: str, queue_id: int) -> bool:
+    def is_waiting_for(self, topics: list[str], queue_ids: list[int]) -> bool:
         """One of the revive topic that is not ours came out of a RocketMQ's timer."""
-        return topic == self._log.topic and not self._log.is_putting and queue_id in self._next
+        return self._log.topic in topics and not self._log.is_putting
 
     def arrived(self, topic: str, queue_id: int, *_: object) -> None:
-        self._read(queue_id, self._log.max_offset(queue_id))
+        if topic == self._log.topic and queue_id in self._next:
+            self._read(queue_id, self._log.max_offset(queue_id))
 
     def pop(self, request: PopRequest) -> PopResult:
         """Take messages. Raises StoreError and what ``MessageStore.put`` raises; then none is taken."""

@@ -12,13 +12,14 @@ from collections.abc import Callable
 from typing import Final
 
 from cometmq.base.errors import RecordTooLarge
-from cometmq.base.ports import Clock, EventLoop, Timer
+from cometmq.base.ports import Clock, EventLoop
+from cometmq.broker.due_timer import DueTimer, seconds_until
 from cometmq.broker.pop.check_points import Ack, CheckPoint
 from cometmq.broker.pop.pop_topics import NORMAL, kind_of, retry_topic_v1, retry_topic_v2
 from cometmq.broker.pop.popped_forms import dead_form, origin_of, retry_form
 from cometmq.broker.pop.pops import Pops
 from cometmq.broker.pop.revive_log import ReviveLog
-from cometmq.model.messages.record import BadRecord, Record, decode_record
+from cometmq.model.messages.record import Record
 from cometmq.model.names import dlq_topic
 from cometmq.store.log.new_messages import NewMessage
 from cometmq.store.message_store import MessageStore
@@ -28,10 +29,6 @@ log = logging.getLogger("cometmq.broker")
 TURN_COUNT_MAX: Final = 64
 """Messages given back in one turn of the loop; what else is due comes with the next turns, behind other work."""
 LOOK_SECONDS_MAX: Final = 10.0
-"""A timer does not see the wall clock being set, so nobody sleeps longer than this without a look at it."""
-RETRY_SECONDS: Final = 1.0
-"""When the store takes nothing, for example because the disk is full."""
-_TIMER_SECONDS_MIN: Final = 0.001
 
 
 class Revival:
@@ -56,57 +53,35 @@ class Revival:
         self._store = store
         self._log = log
         self._clock = clock
-        self._loop = loop
         self._times_max = times_max
         self._is_retry_v2 = is_retry_v2
         self._restore_topic = restore_topic
         self._pops: Pops | None = None
-        self._timer: Timer | None = None
-        self._timer_at_ms = 0
-        self._is_failing = False
+        self._timer = DueTimer(
+            "popped messages",
+            self._turn,
+            now_ms=clock.wall_ms,
+            loop=loop,
+            look_seconds_max=LOOK_SECONDS_MAX,
+        )
         self.revived_count = 0
         self.buried_count = 0
 
     def start(self, pops: Pops) -> None:
         self._pops = pops
-        self._arm(0.0)
+        self._timer.start()
 
     def stop(self) -> None:
-        self._pops = None
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.stop()
 
     def added(self, due_ms: int) -> None:
         """Something new is due at this time."""
-        if self._pops is not None and (self._timer is None or due_ms < self._timer_at_ms):
-            self._arm((due_ms - self._clock.wall_ms()) / 1000)
+        self._timer.added(due_ms)
 
-    def _arm(self, seconds: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        seconds = min(max(seconds, 0.0), LOOK_SECONDS_MAX)
-        self._timer_at_ms = self._clock.wall_ms() + int(seconds * 1000)
-        self._timer = self._loop.call_later(seconds, self._run)
-
-    def _run(self) -> None:
-        self._timer = None
-        if self._pops is None:
-            return
-        try:
-            seconds = self._turn(self._pops)
-        except Exception as error:  # noqa: BLE001 - a timer's root: revival must go on
-            if not self._is_failing:
-                self._is_failing = True
-                log.error("popped messages wait reason=%r; they will be tried again", error)
-            seconds = RETRY_SECONDS
-        else:
-            self._is_failing = False
-        if seconds is not None:
-            self._arm(seconds)
-
-    def _turn(self, pops: Pops) -> float | None:
+    def _turn(self) -> float | None:
         """Seconds until the next look; None when nothing is out."""
+        pops = self._pops
+        assert pops is not None, self
         now_ms = self._clock.wall_ms()
         for _ in range(TURN_COUNT_MAX):
             point = pops.in_flight.due(now_ms)
@@ -116,7 +91,7 @@ class Revival:
         else:
             return 0.0
         next_ms = pops.in_flight.next_due_ms()
-        return None if next_ms is None else max((next_ms - now_ms) / 1000, _TIMER_SECONDS_MIN)
+        return None if next_ms is None else seconds_until(next_ms, now_ms)
 
     def _revive(self, pops: Pops, point: CheckPoint, offset: int) -> None:
         word = self._log.ack_message(Ack(point.key, (offset,)), point.revive_queue_id)
@@ -155,19 +130,10 @@ class Revival:
     def _record(self, point: CheckPoint, offset: int) -> Record | None:
         key = point.key
         entries = self._store.entries(key.topic, key.queue_id, offset, 1)
-        view = self._store.record_at(entries[0][0]) if entries else None
-        if view is None:
+        record = self._store.decoded_at(entries[0][0]) if entries else None
+        if record is None or not record.is_at(key.topic, key.queue_id, offset):
             return None
-        try:
-            record = decode_record(view, check_crc=False)
-        except BadRecord:
-            return None
-        is_it = (record.topic, record.queue_id, record.queue_offset) == (
-            key.topic,
-            key.queue_id,
-            offset,
-        )
-        return record if is_it else None
+        return record
 
     def __repr__(self) -> str:
         return f"<Revival revived={self.revived_count} buried={self.buried_count}>"

@@ -26,7 +26,7 @@ from cometmq.broker.pop.check_points import (
 from cometmq.broker.pop.pop_topics import REVIVE_QUEUE_COUNT
 from cometmq.model.java_hash import java_hash
 from cometmq.model.messages.properties import TAGS, TIMER_DELIVER_MS, WAIT, render_properties
-from cometmq.model.messages.record import BadRecord, Record, decode_record
+from cometmq.model.messages.record import Record
 from cometmq.model.messages.timer_properties import TIMER_DEQUEUE_MS
 from cometmq.store.log.new_messages import NewMessage, NewMessages, Stored
 from cometmq.store.message_store import MessageStore
@@ -107,7 +107,7 @@ class ReviveLog:
         """What a revive queue says from an offset on, with the offsets."""
         while entries := self._store.entries(self.topic, queue_id, offset, READ_COUNT):
             for physical_offset, _, _ in entries:
-                record = self._record(physical_offset)
+                record = self._store.decoded_at(physical_offset, self.topic)
                 said = None if record is None else _said(record, queue_id)
                 if said is None:
                     log.error("revive record skipped queue=%d offset=%d", queue_id, offset)
@@ -129,16 +129,6 @@ class ReviveLog:
             tags_code=_TAGS_CODES[tag],
             born_timestamp=now_ms,
         )
-
-    def _record(self, physical_offset: int) -> Record | None:
-        view = self._store.record_at(physical_offset)
-        if view is None:
-            return None
-        try:
-            record = decode_record(view, check_crc=False)
-        except BadRecord:
-            return None
-        return record if record.topic == self.topic else None
 
     def __repr__(self) -> str:
         return f"<ReviveLog {self.topic}>"

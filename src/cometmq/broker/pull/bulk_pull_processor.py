@@ -104,7 +104,9 @@ class BulkPullProcessor:
                 parts = [found.sizes]
             else:
                 parts = [*found.parts, found.sizes]
-                self._count(header, found)
+                self._stats.pulled(
+                    header.topic, header.consumer_group, found.count, found.size_bytes
+                )
         else:
             self._stats.pulls_missed.count += 1
         return Command(
@@ -123,13 +125,6 @@ class BulkPullProcessor:
             encoding=command.encoding,
             body_parts=parts,
         )
-
-    def _count(self, header: BulkPullHeader, found: BulkResult) -> None:
-        stats = self._stats
-        stats.pulls_found.count += 1
-        for tally in (stats.get_found, stats.group_get(header.topic, header.consumer_group)):
-            tally.count += found.count
-            tally.size_bytes += found.size_bytes
 
     def _apply(self, config: BrokerConfig) -> None:
         self._is_slave_read = config.consumers.slave_read

@@ -5,18 +5,17 @@
     parked, ready --connection closed--> dropped
 
 A pull is not run inside the append that wakes it but right after the loop's present callback. So the sends that
-arrived in one chunk are answered first and the pull takes all of their messages in one reply. When very many are
-ready they are run in portions, between which others are served.
+arrived in one chunk are answered first and the pull takes all of their messages in one reply.
 Owned by the event loop. Next on a message's way: ``processors.pull``.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container
 from typing import Final, TypeVar
 
 from cometmq.base.ports import Clock, EventLoop
+from cometmq.broker.pull.parked_request import BYTES_MAX, ParkedRequest, Portions
 from cometmq.protocol.command import Command
 from cometmq.remoting.connection import Connection
 
@@ -24,32 +23,12 @@ K = TypeVar("K")
 
 TICK_SECONDS: Final = 0.25
 """Time limits are kept to this precision. RocketMQ looks every 5 s."""
-PORTION: Final = 256
-"""Pulls that are run in one turn of the loop: some milliseconds."""
-BYTES_MAX: Final = 32 * 1024 * 1024
-"""What the requests of all parked pulls may take; they are some hundred bytes each, unless somebody means harm."""
 
 
-class ParkedPull:
-    """A pull and what it waits for: a message at ``offset`` or later.
+class ParkedPull(ParkedRequest):
+    """It waits for a message at ``offset`` or later."""
 
-    Args:
-        tags: its tag hash must be in there; None: any.
-        wants: judges the text of its properties; None: any.
-    """
-
-    __slots__ = (
-        "command",
-        "connection",
-        "deadline_tick",
-        "is_parked",
-        "offset",
-        "queue_id",
-        "size_bytes",
-        "tags",
-        "topic",
-        "wants",
-    )
+    __slots__ = ("deadline_tick", "offset")
 
     def __init__(
         self,
@@ -62,16 +41,11 @@ class ParkedPull:
         tags: Container[int] | None,
         wants: Callable[[bytes], bool] | None = None,
     ) -> None:
-        self.connection = connection
-        self.command = command
-        self.topic = topic
-        self.queue_id = queue_id
+        super().__init__(
+            connection, command, topic=topic, queue_id=queue_id, tags=tags, wants=wants
+        )
         self.offset = offset
-        self.tags = tags
-        self.wants = wants
         self.deadline_tick = 0
-        self.size_bytes = kept_bytes(command)
-        self.is_parked = False
 
     def __repr__(self) -> str:
         return f"<ParkedPull {self.topic}/{self.queue_id} from {self.offset} of {self.connection.peer}>"
@@ -99,7 +73,7 @@ class LongPolling:
         self._queues: dict[tuple[str, int], dict[ParkedPull, None]] = {}
         self._connections: dict[Connection, dict[ParkedPull, None]] = {}
         self._ticks: dict[int, dict[ParkedPull, None]] = {}
-        self._ready: deque[ParkedPull] = deque()
+        self._ready = Portions(self._run, loop)
         self._count = 0
         self._bytes = 0
         self._is_ticking = False
@@ -121,8 +95,9 @@ class LongPolling:
             self._loop.call_later(TICK_SECONDS, self._tick)
         return True
 
-    def is_waiting_for(self, topic: str, queue_id: int) -> bool:
-        return (topic, queue_id) in self._queues
+    def is_waiting_for(self, topics: list[str], queue_ids: list[int]) -> bool:
+        queues = self._queues
+        return bool(queues) and not queues.keys().isdisjoint(zip(topics, queue_ids, strict=True))
 
     def arrived(
         self,
@@ -140,9 +115,7 @@ class LongPolling:
         woken = [
             pull
             for pull in waiting
-            if max_offset > pull.offset
-            and (pull.tags is None or tags_code in pull.tags)
-            and (pull.wants is None or pull.wants(properties))
+            if max_offset > pull.offset and pull.accepts(tags_code, properties)
         ]
         self._wake((topic, queue_id), woken)
 
@@ -168,8 +141,7 @@ class LongPolling:
         """Answer every pull because the broker stops. Java's client does not notice a closed connection in time:
         a pull left unanswered would keep its queue waiting for 30 s."""
         self._answer(list(self._queues))
-        while self._ready:
-            self._run_portion()
+        self._ready.run_all()
 
     def _answer(self, keys: list[tuple[str, int]]) -> None:
         for key in keys:
@@ -184,31 +156,17 @@ class LongPolling:
         else:
             for pull in woken:
                 del waiting[pull]
-        self._run_soon(woken)
+        self._ready.add(woken)
 
-    def _run_soon(self, pulls: Iterable[ParkedPull]) -> None:
-        was_idle = not self._ready
-        self._ready += pulls
-        if was_idle and self._ready:
-            self._loop.call_soon(self._run_ready)
-
-    def _run_ready(self) -> None:
-        self._run_portion()
-        if self._ready:
-            self._loop.call_soon(self._run_ready)
-
-    def _run_portion(self) -> None:
-        ready = self._ready
-        for _ in range(min(PORTION, len(ready))):
-            pull = ready.popleft()
-            if self._take(pull) and not pull.connection.is_closed:
-                self._rerun(pull)
+    def _run(self, pull: ParkedPull) -> None:
+        if self._take(pull) and not pull.connection.is_closed:
+            self._rerun(pull)
 
     def _tick(self) -> None:
         now_tick = int(self._clock.monotonic() / TICK_SECONDS)
         for tick in [tick for tick in self._ticks if tick <= now_tick]:
-            self._run_soon(self._ticks.pop(tick))
-        self._run_portion()
+            self._ready.add(self._ticks.pop(tick))
+        self._ready.run_portion()
         self._is_ticking = bool(self._count)
         if self._is_ticking:
             self._loop.call_later(TICK_SECONDS, self._tick)
@@ -230,11 +188,6 @@ class LongPolling:
 
     def __repr__(self) -> str:
         return f"<LongPolling {self._count} pulls on {len(self._queues)} queues>"
-
-
-def kept_bytes(command: Command) -> int:
-    """What a request takes as long as it is kept, roughly."""
-    return len(command.body) + sum(map(len, (command.ext or {}).values()))
 
 
 def _discard(table: dict[K, dict[ParkedPull, None]], key: K, pull: ParkedPull) -> None:

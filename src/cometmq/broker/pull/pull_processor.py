@@ -317,7 +317,7 @@ class PullProcessor:
         found: GetResult,
     ) -> Command:
         if found.status is GetStatus.FOUND:
-            self._count(header, found)
+            self._stats.pulled(header.topic, header.consumer_group, found.count, found.size_bytes)
         else:
             self._stats.pulls_missed.count += 1
         suggested = 0
@@ -341,16 +341,6 @@ class PullProcessor:
             encoding=command.encoding,
             body_parts=parts,
         )
-
-    def _count(self, header: PullMessageHeader, found: GetResult) -> None:
-        stats = self._stats
-        stats.pulls_found.count += 1
-        for tally in (
-            stats.get_found,
-            stats.group_get(header.topic, header.consumer_group),
-        ):
-            tally.count += found.count
-            tally.size_bytes += found.size_bytes
 
     def _apply(self, config: BrokerConfig) -> None:
         self._is_readable = is_readable(config.topics.permission)

@@ -21,7 +21,7 @@ from cometmq.base.milliseconds import begun_ms, passed_ms
 from cometmq.base.ports import Clock, EventLoop, Timer
 from cometmq.broker.schedule.delayed_forms import delivered_form
 from cometmq.broker.schedule.due_times import DueTimes
-from cometmq.model.messages.record import BadRecord, Record, decode_record
+from cometmq.model.messages.record import Record
 from cometmq.model.names import SCHEDULE_TOPIC
 from cometmq.store.log.new_messages import NewMessage, Stored
 from cometmq.store.message_store import MessageStore
@@ -162,20 +162,10 @@ class Delivery:
         self._put(message)
 
     def _waiting(self, level: _Level, physical_offset: int) -> Record | None:
-        view = self._store.record_at(physical_offset)
-        if view is None:
+        record = self._store.decoded_at(physical_offset)
+        if record is None or not record.is_at(SCHEDULE_TOPIC, level.queue_id, level.offset):
             return None
-        try:
-            record = decode_record(view, check_crc=False)
-        except BadRecord:
-            return None
-        # An entry that stands in for a lost one points to some other record.
-        is_it = (record.topic, record.queue_id, record.queue_offset) == (
-            SCHEDULE_TOPIC,
-            level.queue_id,
-            level.offset,
-        )
-        return record if is_it else None
+        return record
 
     def _seek(self, level: _Level) -> float | None:
         """There is no entry at the level's offset: nothing more waits, or the offset lies outside of the queue."""

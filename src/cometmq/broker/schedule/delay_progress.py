@@ -19,6 +19,7 @@ from typing import Final
 
 from cometmq.base.errors import CometError
 from cometmq.base.ports import Clock
+from cometmq.broker.flush_wait import until_flushed
 from cometmq.model.names import SCHEDULE_TOPIC
 from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.delay_offsets import UNKNOWN, DelayOffsetTable
@@ -27,8 +28,6 @@ log = logging.getLogger("cometmq.broker")
 
 GROWTH_BYTES_MAX: Final = 16 << 20
 """How much the log may grow while messages wait before the same offsets are saved again."""
-FLUSH_SECONDS_MAX: Final = 30.0
-"""How long a save waits for the disk before it gives up until the next time."""
 
 
 class Progress:
@@ -73,7 +72,7 @@ class Progress:
         log_offset = self._store.max_physical
         if not self._is_due(offsets, log_offset):
             return
-        if not await self._flushed(log_offset):
+        if not await until_flushed(self._store, self._clock, log_offset):
             self._note_unsaved("the log is not on disk yet")
             return
         # A cancelled wait does not end the thread, and the last save must not meet it.
@@ -111,18 +110,6 @@ class Progress:
             offset < self._store.max_offset(SCHEDULE_TOPIC, level - 1)
             for level, offset in offsets.items()
         )
-
-    async def _flushed(self, log_offset: int) -> bool:
-        is_flushed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-
-        def done(is_in_time: bool) -> None:
-            if not is_flushed.done():
-                is_flushed.set_result(is_in_time)
-
-        self._store.watermarks.flushed.when(
-            log_offset, done, self._clock.monotonic() + FLUSH_SECONDS_MAX
-        )
-        return await is_flushed
 
     def _note_unsaved(self, reason: str) -> None:
         if not self._is_unsaved:

@@ -18,7 +18,8 @@ from collections.abc import Callable
 from typing import Final
 
 from cometmq.base.errors import RecordTooLarge
-from cometmq.base.ports import Clock, EventLoop, Timer
+from cometmq.base.ports import Clock, EventLoop
+from cometmq.broker.due_timer import DueTimer, seconds_until
 from cometmq.broker.timer.lanes import Lane
 from cometmq.broker.timer.timed_forms import (
     TimedName,
@@ -29,23 +30,19 @@ from cometmq.broker.timer.timed_forms import (
     rolled_form,
     wake_ms,
 )
-from cometmq.model.messages.record import BadRecord, Record, decode_record
+from cometmq.model.messages.record import Record
 from cometmq.model.messages.timer_properties import PRECISION_MS_MAX
 from cometmq.model.names import TIMER_TOPIC
 from cometmq.store.log.new_messages import NewMessage, Stored
 from cometmq.store.message_store import MessageStore
 from cometmq.store.timer.entry import wake_of
-from cometmq.store.timer.waiting import RECALL_KEEP_MS, Waiting
+from cometmq.store.timer.waiting import RECALL_KEEP_MS
 
 log = logging.getLogger("cometmq.broker")
 
 TURN_COUNT_MAX: Final = 64
 """Entries dealt with in one turn of the loop; what else is due comes with the next turns, behind other work."""
 LOOK_SECONDS_MAX: Final = 1.0
-"""A timer does not see the wall clock being set, so nobody sleeps longer than this without a look at it."""
-RETRY_SECONDS: Final = 1.0
-"""When the store takes nothing, for example because the disk is full."""
-_TIMER_SECONDS_MIN: Final = 0.001
 
 Put = Callable[[NewMessage], Stored]
 
@@ -72,16 +69,18 @@ class TimerDelivery:
         self.lane = lane
         self._store = store
         self._clock = clock
-        self._loop = loop
         self._put = put
         self._window_ms = window_ms
-        self._is_running = False
-        self._timer: Timer | None = None
-        self._timer_at_ms = 0
+        self._timer = DueTimer(
+            "timed messages",
+            self._turn,
+            now_ms=lane.now_ms,
+            loop=loop,
+            look_seconds_max=LOOK_SECONDS_MAX,
+        )
         self._delivered: dict[int, int] = {}
         self._recalled: dict[TimedName, int] = {}
         self._recalls: deque[tuple[int, TimedName]] = deque()
-        self._is_failing = False
         self.recalled_count = 0
 
     def start(self, delivered: dict[int, int]) -> None:
@@ -90,15 +89,11 @@ class TimerDelivery:
         Args:
             delivered: records that the index holds although the log holds their copies, with their times.
         """
-        self._is_running = True
         self._delivered = delivered
-        self._arm(0.0)
+        self._timer.start()
 
     def stop(self) -> None:
-        self._is_running = False
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.stop()
 
     @property
     def is_catching_up(self) -> bool:
@@ -107,34 +102,13 @@ class TimerDelivery:
 
     def add(self, due: int, physical_offset: int, *, is_recall: bool) -> None:
         """Deliver a record that has just been stored, or look at it before its log file goes."""
-        now_ms = self.lane.now_ms()
-        wake = wake_ms(due, now_ms, self._window_ms())
+        wake = wake_ms(due, self.lane.now_ms(), self._window_ms())
         self.lane.waiting.add(wake, physical_offset, is_recall=is_recall)
-        # Most are due later than what the timer is set for, and nothing is to do.
-        if self._is_running and (self._timer is None or wake < self._timer_at_ms):
-            self._arm((wake - now_ms) / 1000)
+        self._timer.added(wake)
 
-    def _arm(self, seconds: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        seconds = min(max(seconds, 0.0), LOOK_SECONDS_MAX)
-        self._timer_at_ms = self.lane.now_ms() + int(seconds * 1000)
-        self._timer = self._loop.call_later(seconds, self._run)
-
-    def _run(self) -> None:
-        self._timer = None
-        try:
-            seconds = self._turn(self.lane.waiting)
-        except Exception as error:  # noqa: BLE001 - a timer's root: delivery must go on
-            self._note_failure(error)
-            seconds = RETRY_SECONDS
-        else:
-            self._is_failing = False
-        if seconds is not None:
-            self._arm(seconds)
-
-    def _turn(self, waiting: Waiting) -> float | None:
+    def _turn(self) -> float | None:
         """Seconds until the next look; None when nothing waits."""
+        waiting = self.lane.waiting
         now_ms = self.lane.now_ms()
         is_loading = waiting.approach(now_ms)
         for _ in range(TURN_COUNT_MAX):
@@ -150,13 +124,13 @@ class TimerDelivery:
             return 0.0
         self._forget(now_ms, wake_of(waiting.done[0]))
         if (wake := waiting.next_wake_ms()) is not None:
-            return max((wake - now_ms) / 1000, _TIMER_SECONDS_MIN)
+            return seconds_until(wake, now_ms)
         return LOOK_SECONDS_MAX if waiting.count else None
 
     def _deal_with(self, wake: int, physical_offset: int) -> None:
         if self._delivered.pop(physical_offset, None) is not None:
             return
-        record = self._record(physical_offset)
+        record = self._store.decoded_at(physical_offset, TIMER_TOPIC)
         due = None if record is None else due_ms(record)
         if record is None or due is None:
             _skip(physical_offset, "record is gone" if record is None else "it says no time")
@@ -183,16 +157,6 @@ class TimerDelivery:
             # The limit was lowered. To wait for a larger one would hold up all that is due later.
             _skip(record.physical_offset, str(error))
 
-    def _record(self, physical_offset: int) -> Record | None:
-        view = self._store.record_at(physical_offset)
-        if view is None:
-            return None
-        try:
-            record = decode_record(view, check_crc=False)
-        except BadRecord:
-            return None
-        return record if record.topic == TIMER_TOPIC else None
-
     def _forget(self, now_ms: int, done_ms: int) -> None:
         """Everything that is due has been dealt with."""
         while self._recalls and self._recalls[0][0] < done_ms - RECALL_KEEP_MS:
@@ -203,11 +167,6 @@ class TimerDelivery:
             self._delivered = {
                 place: wake for place, wake in self._delivered.items() if wake > now_ms
             }
-
-    def _note_failure(self, error: Exception) -> None:
-        if not self._is_failing:
-            self._is_failing = True
-            log.error("timed messages wait reason=%r; they will be tried again", error)
 
     def __repr__(self) -> str:
         return f"<TimerDelivery {self.lane!r}>"

@@ -23,10 +23,11 @@ import msgspec
 
 from cometmq.base.errors import CometError
 from cometmq.base.ports import Clock, Files
+from cometmq.broker.flush_wait import until_flushed
 from cometmq.broker.timer.lanes import WALL, Lane, Lanes
 from cometmq.broker.timer.rocketmq_timercheck import PeerProgress
 from cometmq.broker.timer.timed_forms import TimedName, delay_ms, due_ms, recalled_by, wake_ms
-from cometmq.model.messages.record import BadRecord, Record, decode_record
+from cometmq.model.messages.record import Record
 from cometmq.model.messages.timer_properties import PRECISION_MS_MAX
 from cometmq.model.names import TIMER_TOPIC
 from cometmq.store.message_store import MessageStore
@@ -38,8 +39,6 @@ log = logging.getLogger("cometmq.broker")
 
 GROWTH_BYTES_MAX: Final = 256 << 20
 """How much the log may grow while messages wait before the same is saved again: a start walks over what came after."""
-FLUSH_SECONDS_MAX: Final = 30.0
-"""How long a save waits for the disk before it gives up until the next time."""
 READ_COUNT: Final = 1000
 
 
@@ -143,7 +142,7 @@ class TimerProgress:
         snapshot = self._snapshot(is_catching_up)
         if not self._is_due(snapshot):
             return
-        if not await self._flushed(self._store.max_physical):
+        if not await until_flushed(self._store, self._clock, self._store.max_physical):
             self._note_unsaved("the log is not on disk yet")
             return
         # A cancelled wait does not end the thread, and the last save must not meet it.
@@ -221,19 +220,12 @@ class TimerProgress:
             count = min(READ_COUNT, end - first)
             entries = self._store.entries(TIMER_TOPIC, 0, first, count)
             for offset, (physical_offset, _, _) in enumerate(entries, first):
-                record = self._record(physical_offset)
+                record = self._store.decoded_at(physical_offset)
                 if record is not None and (record.topic, record.queue_offset) == (
                     TIMER_TOPIC,
                     offset,
                 ):
                     yield record
-
-    def _record(self, physical_offset: int) -> Record | None:
-        view = self._store.record_at(physical_offset)
-        try:
-            return None if view is None else decode_record(view, check_crc=False)
-        except BadRecord:
-            return None
 
     def _wake(self, record: Record) -> int | None:
         due = due_ms(record)
@@ -244,7 +236,7 @@ class TimerProgress:
         queue_offset = self._store.max_offset(TIMER_TOPIC, 0)
         waiting = [lane.waiting for lane in self.lanes]
         oldest = [place for one in waiting if (place := one.oldest()) is not None]
-        if oldest and (record := self._record(min(oldest))) is not None:
+        if oldest and (record := self._store.decoded_at(min(oldest))) is not None:
             queue_offset = record.queue_offset
         now_ms = self._clock.wall_ms()
         read_ms = min(max(wake_of(one.done[0]) for one in waiting), now_ms)
@@ -258,18 +250,6 @@ class TimerProgress:
 
     def _peer_bytes(self) -> bytes:
         return self._files.read(self._peer_path) if self._files.exists(self._peer_path) else b""
-
-    async def _flushed(self, log_offset: int) -> bool:
-        is_flushed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-
-        def done(is_in_time: bool) -> None:
-            if not is_flushed.done():
-                is_flushed.set_result(is_in_time)
-
-        self._store.watermarks.flushed.when(
-            log_offset, done, self._clock.monotonic() + FLUSH_SECONDS_MAX
-        )
-        return await is_flushed
 
     def _note_unsaved(self, reason: str) -> None:
         if not self._is_unsaved:

@@ -12,7 +12,7 @@ from typing import Final
 
 from cometmq.model.flags import TRANSACTION_MASK, SysFlag
 from cometmq.model.messages.properties import REAL_TOPIC, UNIQ_KEY
-from cometmq.model.messages.record import BadRecord, Record, decode_record
+from cometmq.model.messages.record import Record, readable_record
 from cometmq.model.names import HALF_TOPIC, TRANSACTION_DISCARD_TOPIC
 from cometmq.store.message_store import MessageStore
 
@@ -37,11 +37,7 @@ def last_form(store: MessageStore, half: Record) -> Record | None:
 def _forms(store: MessageStore, topic: str, half: Record) -> Iterator[Record]:
     """The records of a topic that are this message."""
     found = store.query(topic, half.properties[UNIQ_KEY], _FOUND_MAX, 0, _TIME_MAX)
-    for view in found.parts:
-        try:
-            record = decode_record(view, check_crc=False)
-        except BadRecord:
-            continue
+    for record in filter(None, map(readable_record, found.parts)):
         if (
             record.properties.get(UNIQ_KEY) == half.properties[UNIQ_KEY]
             and record.born_timestamp == half.born_timestamp

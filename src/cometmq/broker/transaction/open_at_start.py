@@ -30,7 +30,7 @@ from cometmq.broker.transaction.transaction_forms import (
 )
 from cometmq.broker.transaction.verdict import immunity_ms
 from cometmq.model.messages.properties import CHECK_IMMUNITY_SECONDS, PRODUCER_GROUP
-from cometmq.model.messages.record import BadRecord, Record, decode_record
+from cometmq.model.messages.record import Record
 from cometmq.model.names import HALF_OP_TOPIC, HALF_TOPIC
 from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.consumer_offsets import OffsetTable
@@ -85,7 +85,7 @@ def open_transactions(store: MessageStore, offsets: OffsetTable) -> OpenTable:
     copies: list[tuple[int, int]] = []
     newest: dict[int, OpenHalf] = {}
     for queue_offset, physical_offset in _entries(store, HALF_TOPIC, half_start):
-        half = record_of(store, physical_offset, HALF_TOPIC)
+        half = store.decoded_at(physical_offset, HALF_TOPIC)
         if half is None or half.queue_offset != queue_offset:
             if queue_offset not in marked:
                 log.error("half message lost queue_offset=%d", queue_offset)
@@ -123,25 +123,14 @@ def open_half(half: Record, identity: int, marks_before: int) -> OpenHalf:
 
 def unmarked_by_crash(store: MessageStore) -> Record | None:
     """The half message whose follower is the last record of the log, and whose mark a crash may have cut off."""
-    last = record_of(store, store.last_record)
+    last = store.decoded_at(store.last_record)
     return None if last is None else _replaced_by(store, last)
-
-
-def record_of(store: MessageStore, physical_offset: int, topic: str | None = None) -> Record | None:
-    """The record at an offset of the log; None when there is none, or none of that topic."""
-    if physical_offset < 0 or (view := store.record_at(physical_offset)) is None:
-        return None
-    try:
-        record = decode_record(view, check_crc=False)
-    except BadRecord:
-        return None
-    return record if topic is None or record.topic == topic else None
 
 
 def _replaced_by(store: MessageStore, record: Record) -> Record | None:
     """The half message that a record follows from, and which is done with for that."""
     place = followed_offset(record)
-    half = None if place is None else record_of(store, place, HALF_TOPIC)
+    half = None if place is None else store.decoded_at(place, HALF_TOPIC)
     return half if half is not None and follows(record, half) else None
 
 
@@ -154,7 +143,7 @@ def _marked(store: MessageStore, marks_start: int, half_start: int) -> Counter[i
     """How often each half message is marked, by its queue offset."""
     marked: Counter[int] = Counter()
     for queue_offset, physical_offset in _entries(store, HALF_OP_TOPIC, marks_start):
-        mark = record_of(store, physical_offset, HALF_OP_TOPIC)
+        mark = store.decoded_at(physical_offset, HALF_OP_TOPIC)
         try:
             found = [] if mark is None else marked_offsets(mark.body)
         except ValueError as error:

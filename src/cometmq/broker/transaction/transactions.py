@@ -47,7 +47,6 @@ from cometmq.broker.transaction.open_at_start import (
     are_ahead,
     open_half,
     open_transactions,
-    record_of,
     save_positions,
     unmarked_by_crash,
 )
@@ -244,7 +243,7 @@ class Transactions:
             Refused: there is no such message, or its transaction has ended.
             As ``MessageStore.put``: nothing has changed.
         """
-        discarded = record_of(self._store, physical_offset, TRANSACTION_DISCARD_TOPIC)
+        discarded = self._store.decoded_at(physical_offset, TRANSACTION_DISCARD_TOPIC)
         if discarded is not None:
             return self._reopen(discarded)
         named = self.half_at(physical_offset)
@@ -268,14 +267,14 @@ class Transactions:
             )
         marks_before = self._marks_end
         stored = self._store.put(reopened_form(discarded))
-        reopened = record_of(self._store, stored.physical_offset, HALF_TOPIC)
+        reopened = self._store.decoded_at(stored.physical_offset, HALF_TOPIC)
         assert reopened is not None, stored
         self._open.add(open_half(reopened, stored.queue_offset, marks_before))
         return stored
 
     def half_at(self, physical_offset: int) -> Record | None:
         """The half message, or a copy of one, that begins there."""
-        return record_of(self._store, physical_offset, HALF_TOPIC)
+        return self._store.decoded_at(physical_offset, HALF_TOPIC)
 
     def end(self, half: Record, decision: Decision) -> Stored | None:
         """Decide a transaction by any of its half messages. None when it was decided before; then nothing happens.
@@ -392,7 +391,7 @@ class Transactions:
         mark = mark_form(half.queue_offset, self._clock.wall_ms())
         marks_before = self._marks_end
         stored, marked = self._store.put_all([copy, mark])
-        copied = record_of(self._store, stored.physical_offset, HALF_TOPIC)
+        copied = self._store.decoded_at(stored.physical_offset, HALF_TOPIC)
         assert copied is not None, stored
         self._open.add(open_half(copied, half.identity, marks_before))
         return marked, copied
@@ -441,7 +440,7 @@ class Transactions:
         return self._store.max_offset(HALF_OP_TOPIC, QUEUE_ID)
 
     def _half(self, half: OpenHalf) -> Record | None:
-        return record_of(self._store, half.physical_offset, HALF_TOPIC)
+        return self._store.decoded_at(half.physical_offset, HALF_TOPIC)
 
     async def _check_again_and_again(self) -> None:
         while True:

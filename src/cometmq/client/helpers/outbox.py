@@ -20,8 +20,7 @@ import os
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Final, Protocol, Self, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
@@ -29,6 +28,7 @@ from cometmq.base.clock import SystemClock
 from cometmq.base.errors import CometError, UsageError
 from cometmq.base.ports import Clock
 from cometmq.client.aio.send.unique_key_month import month_of
+from cometmq.client.blocks import AsyncBlock
 from cometmq.client.core.send.send_result import SendResult
 from cometmq.client.helpers.database import Connect, Connection, DatabaseThread
 from cometmq.client.helpers.outbox_table import OutboxFull, OutboxTable, Waiting
@@ -66,7 +66,7 @@ class OutboxSettings:
     pause_seconds_max: float = 30.0
 
 
-class Outbox:
+class Outbox(AsyncBlock):
     """Use one per table: two on the same table at once would send messages twice.
 
     Args:
@@ -99,18 +99,6 @@ class Outbox:
         self._news = asyncio.Event()
         self._has_waiting = False
         self._order = asyncio.Lock()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     async def start(self) -> None:
         """Create the table if it does not exist, and start sending what is waiting."""

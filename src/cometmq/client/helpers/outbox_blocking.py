@@ -7,10 +7,8 @@ with Producer("orders", name_servers=...) as producer:                       # o
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
-
 from cometmq.base.errors import UsageError
+from cometmq.client.blocks import Block
 from cometmq.client.core.send.send_result import SendResult
 from cometmq.client.helpers.database import Connect
 from cometmq.client.helpers.outbox import Outbox, OutboxSettings
@@ -21,7 +19,7 @@ from cometmq.client.sync.loop import LoopThread
 from cometmq.model.messages.message import Message
 
 
-class BlockingOutbox:
+class BlockingOutbox(Block):
     """Thread-safe."""
 
     def __init__(
@@ -39,18 +37,6 @@ class BlockingOutbox:
     def table(self) -> OutboxTable:
         """For messages that are part of your own transaction: ``table.add(connection, message)``."""
         return self._outbox.table
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def start(self) -> None:
         """Create the table if it does not exist, and start sending what is waiting."""

@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from cometmq.base.errors import UsageError
 from cometmq.client.aio.instance.queries import Queries as AsyncQueries
+from cometmq.client.blocks import Block
 from cometmq.client.core.message_lookup import TIME_MS_MAX
 from cometmq.client.errors import ClientClosed
 from cometmq.client.sync import loop as loops
@@ -22,7 +23,7 @@ Params = ParamSpec("Params")
 Result = TypeVar("Result")
 
 
-class BlockingClient:
+class BlockingClient(Block):
     """Thread-safe. Must not be used in a thread that runs an event loop, because it would block it."""
 
     def __init__(self) -> None:
@@ -34,6 +35,10 @@ class BlockingClient:
     @property
     def _is_running(self) -> bool:
         return self._loop is not None
+
+    @property
+    def _state(self) -> str:
+        return "running" if self._is_running else "not running"
 
     def _start(self, start: Callable[[], Coroutine[Any, Any, None]]) -> None:
         loops.check_may_wait()

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Self
 
 from cometmq.base.ports import Clock
 from cometmq.client import aio
@@ -45,12 +44,7 @@ class LitePullConsumer(Queries):
         self._group = group
 
     def __repr__(self) -> str:
-        state = "running" if self._is_running else "not running"
-        return f"<LitePullConsumer {self._group!r} {state}>"
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
+        return f"<LitePullConsumer {self._group!r} {self._state}>"
 
     def __exit__(
         self,

@@ -6,8 +6,6 @@ import asyncio
 import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
-from types import TracebackType
-from typing import Self
 
 from cometmq.base.errors import TooManyInFlight
 from cometmq.base.ports import Clock
@@ -52,20 +50,7 @@ class Producer(Queries):
         self._soon_bytes = 0
 
     def __repr__(self) -> str:
-        state = "running" if self._is_running else "not running"
-        return f"<{type(self).__name__} {self.group!r} {state} background={self._soon_count}>"
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+        return f"<{type(self).__name__} {self.group!r} {self._state} background={self._soon_count}>"
 
     def start(self) -> None:
         """Connect. Does nothing if it is already running.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Self
 
 from cometmq.base.ports import Clock
 from cometmq.client import aio
@@ -37,20 +35,7 @@ class PullConsumer(Queries):
         self._group = group
 
     def __repr__(self) -> str:
-        state = "running" if self._is_running else "not running"
-        return f"<PullConsumer {self._group!r} {state}>"
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+        return f"<PullConsumer {self._group!r} {self._state}>"
 
     def start(self) -> None:
         """Connect, and announce this consumer to the brokers. Does nothing if it is already running.

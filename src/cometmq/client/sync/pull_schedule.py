@@ -11,12 +11,12 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from cometmq.base.errors import UsageError
 from cometmq.client import aio
 from cometmq.client.aio.pull.pull_schedule import NEXT_SECONDS
+from cometmq.client.blocks import Block
 from cometmq.client.sync.client import check_is_plain
 from cometmq.client.sync.pull_consumer import PullConsumer
 from cometmq.model.message_queue import MessageQueue
@@ -44,7 +44,7 @@ Callback = Callable[[MessageQueue, Turn], None]
 """A plain def. Exceptions are logged, and it is called again after 0.2 s or the time it set."""
 
 
-class PullSchedule:
+class PullSchedule(Block):
     """Belongs to a running consumer, and must be closed before it. There is one call at a time for each queue."""
 
     def __init__(self, consumer: PullConsumer) -> None:
@@ -53,18 +53,6 @@ class PullSchedule:
         self._pool: ThreadPoolExecutor | None = None
         self._under_way: set[Future[None]] = set()
         self._in_callback = threading.local()
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def queues(self) -> list[MessageQueue]:

@@ -10,8 +10,6 @@ with PushConsumer("billing", listener=handle, name_servers="127.0.0.1:9876") as 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Self
 
 from cometmq.client import aio
 from cometmq.client.aio.trace.consume_hooks import ConsumeHook
@@ -67,20 +65,7 @@ class PushConsumer(Queries):
         """For trace and telemetry: called around each call of the listener, by its thread."""
 
     def __repr__(self) -> str:
-        state = "running" if self._is_running else "not running"
-        return f"<PushConsumer {self.group!r} {state}>"
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+        return f"<PushConsumer {self.group!r} {self._state}>"
 
     def subscribe(self, topic: str, expression: Expression = "*") -> None:
         """Subscribe to a topic: all messages, those with tags like ``a || b``, those that match a condition

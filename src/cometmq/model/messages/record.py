@@ -75,6 +75,10 @@ class Record:
             self._properties = parse_properties(self.properties_text)
         return self._properties
 
+    def is_at(self, topic: str, queue_id: int, queue_offset: int) -> bool:
+        """Whether this is its place. A queue entry that stands in for a lost one points to some other record."""
+        return (self.topic, self.queue_id, self.queue_offset) == (topic, queue_id, queue_offset)
+
     @property
     def offset_id(self) -> str:
         return offset_id_text(self.store_host, self.physical_offset)
@@ -253,6 +257,16 @@ def decode_record(
         BadRecord: not a record, truncated, or (with ``check_crc``) a body that does not match its checksum.
     """
     return Record(*read_record(buffer, position, check_crc))
+
+
+def readable_record(found: bytes | memoryview | None) -> Record | None:
+    """What was found at a place of the log, its checksum left aside; None if nothing was, or it is no record."""
+    if found is None:
+        return None
+    try:
+        return decode_record(found, check_crc=False)
+    except BadRecord:
+        return None
 
 
 def properties_text(record: bytes | memoryview) -> str:

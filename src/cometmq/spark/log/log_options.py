@@ -8,12 +8,18 @@ from dataclasses import dataclass
 from typing import Final
 
 from cometmq.base.errors import UsageError
-from cometmq.model.names import stored_topic_fault
 from cometmq.model.subscription import build_subscription
-from cometmq.spark.columns.schema import LOG_COLUMNS, chosen_columns
+from cometmq.spark.columns.schema import LOG_COLUMNS
 from cometmq.spark.errors import BadOption
 from cometmq.spark.options import TRIGGER_LIMITS, OptionReader, refuse_in_batch, refuse_in_stream
-from cometmq.spark.queue_offsets import Positions, parse_positions, parse_time
+from cometmq.spark.queue_offsets import Positions
+from cometmq.spark.read_options import (
+    check_rows_per_trigger,
+    check_topic_pattern,
+    read_columns,
+    read_positions,
+    topic_names,
+)
 
 DEFAULT_BROKER_NAME: Final = "log"
 
@@ -82,7 +88,7 @@ def read_log_options(values: Mapping[str, str]) -> LogOptions:
         topic_pattern=pattern,
         scan=options.choice("scan", BY_QUEUE, (BY_QUEUE, BY_LOG)),
         tags=_tags(options),
-        columns=_columns(options),
+        columns=read_columns(options, LOG_COLUMNS),
         start=_positions(options, "startingOffsets", "startingTimestamp"),
         end=_positions(options, "endingOffsets", "endingTimestamp"),
         max_rows=options.whole("maxRowsPerTrigger"),
@@ -102,11 +108,7 @@ def read_log_options(values: Mapping[str, str]) -> LogOptions:
 
 
 def _check_together(read: LogOptions) -> None:
-    if read.min_rows and read.max_rows and read.min_rows > read.max_rows:
-        raise BadOption(
-            f"options minRowsPerTrigger and maxRowsPerTrigger: expected the first to be at most the second, "
-            f"got {read.min_rows} and {read.max_rows}"
-        )
+    check_rows_per_trigger(read.min_rows, read.max_rows)
     if read.scan == BY_LOG:
         names = (
             "startingOffsets",
@@ -143,21 +145,8 @@ def _topics(options: OptionReader) -> tuple[tuple[str, ...], str]:
     if names and pattern:
         raise BadOption("options topic and topicPattern: expected one of them or none, got both")
     if pattern:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise BadOption(
-                f"option topicPattern: expected a regular expression, got {pattern!r}: {error}"
-            ) from None
-    topics = [part for text in names.split(",") if (part := text.strip())]
-    for topic in topics:
-        if fault := stored_topic_fault(topic):
-            raise BadOption(
-                f"option topic: expected names of topics divided by commas, got {topic!r}: {fault}"
-            )
-    if names and not topics:
-        raise BadOption(f"option topic: expected names of topics divided by commas, got {names!r}")
-    return tuple(sorted(set(topics))), pattern
+        check_topic_pattern(pattern)
+    return topic_names(names) if names else (), pattern
 
 
 def _tags(options: OptionReader) -> tuple[str, ...]:
@@ -172,25 +161,9 @@ def _tags(options: OptionReader) -> tuple[str, ...]:
         raise BadOption(f"option tags: expected * or tags like a || b, got {tags!r}") from None
 
 
-def _columns(options: OptionReader) -> tuple[str, ...]:
-    columns = options.text("columns")
-    includes_body = options.flag("includeBody", True)
-    try:
-        return chosen_columns(columns or None, includes_body, LOG_COLUMNS)
-    except UsageError as error:
-        raise BadOption(str(error)) from None
-
-
 def _positions(options: OptionReader, by_offset: str, by_time: str) -> Positions | None:
-    offsets, time = options.text(by_offset), options.text(by_time)
-    if offsets and time:
-        raise BadOption(f"options {by_offset} and {by_time}: expected one of them, got both")
-    if time:
-        return Positions(parse_time(by_time, time))
-    if not offsets:
-        return None
-    positions = parse_positions(by_offset, offsets)
-    if positions.needs_group:
+    positions = read_positions(options, by_offset, by_time)
+    if positions is not None and positions.needs_group:
         raise BadOption(
             f"option {by_offset}: expected earliest, latest, a time or offsets, got group; "
             "committed offsets are asked from a broker, by the format rocketmq"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -14,20 +13,18 @@ from cometmq.client.core.queue_answers import Bounds
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.messages.record_layout import BORN_V6, PLACE, TIMESTAMP, stored_at
 from cometmq.spark.columns.frames import Ints
-from cometmq.spark.errors import BadOption, DataLost, Loss
+from cometmq.spark.errors import BadOption, check_losses
 from cometmq.spark.log.log_arrays import entries_of, open_directory
 from cometmq.spark.log.log_options import LogOptions
 from cometmq.spark.log.log_ranges import Piece, pieces_of, rows_of, rows_per_task
 from cometmq.spark.log.log_reader import LogPlaces
-from cometmq.spark.queue_offsets import AtOffset, AtTime, Offsets, Positions, Word
+from cometmq.spark.queue_offsets import AtOffset, AtTime, Offsets, Positions, Word, positions_of
 from cometmq.spark.source.admission import Patience, share
-from cometmq.spark.source.batch_end import Outlook, look_ahead, ranges_between
+from cometmq.spark.source.batch_end import Outlook, look_ahead, ranges_between, ranges_of_batch
 from cometmq.spark.source.byte_limit import fitting
 from cometmq.spark.source.ranges import Range
 from cometmq.store.files.log_files import LogFileGone
 from cometmq.store.files.queue_entry import ENTRY_BYTES, FILLER_SIZE
-
-logger = logging.getLogger("cometmq.spark")
 
 _SAMPLE: Final = 64
 _SIZES_AT_ONCE: Final = 65_536
@@ -74,20 +71,7 @@ class LogPlanner:
         bounds = self._bounds()
         starts = self._resolve("startingOffsets", options.start, Word.EARLIEST, bounds)
         ends = self._resolve("endingOffsets", options.end, Word.LATEST, bounds)
-        ranges: list[Range] = []
-        losses: list[Loss] = []
-        for queue, held in bounds.items():
-            start, end = starts[queue], ends[queue]
-            if start > end and options.start is not None and options.end is not None:
-                raise BadOption(
-                    f"options startingOffsets and endingOffsets: expected the start before the end, got {start} and "
-                    f"{end} for {_text(queue)}"
-                )
-            if (start < end and (start < held.first or end > held.end)) or start > held.end:
-                losses.append(Loss(queue, start, end, held.first, held.end))
-                start, end = max(start, held.first), min(end, held.end)
-            ranges.append(Range(queue, start, end))
-        self._lose(losses)
+        ranges = ranges_of_batch(options, starts, ends, bounds)
         return self.pieces(ranges)
 
     def pieces(self, ranges: Sequence[Range]) -> list[Piece]:
@@ -124,7 +108,7 @@ class LogPlanner:
         """
         bounds = self._bounds(start)
         outlook = look_ahead(start, bounds, self._target)
-        self._lose(outlook.losses)
+        check_losses(outlook.losses, fails=self._options.fail_on_data_loss)
         is_waiting = is_limited and self._target is None
         if is_waiting and not self._patience.is_over(outlook.rows, self._clock()):
             # Queues that are new enter all the same: their rows count from then on, and can be taken with the others.
@@ -227,15 +211,9 @@ class LogPlanner:
         bounds: Mapping[MessageQueue, Bounds],
     ) -> dict[MessageQueue, int]:
         """An offset for each queue. Numbers come out as given, whether or not the queue holds them."""
-        positions = positions or Positions(default)
-        if unknown := positions.unknown(bounds):
-            raise BadOption(
-                f"option {name}: expected queues that exist, got {', '.join(unknown)}; there are "
-                f"{', '.join(_text(queue) for queue in sorted(bounds))}"
-            )
         offsets: dict[MessageQueue, int] = {}
-        for queue, held in bounds.items():
-            position = positions.of(queue) or default
+        for queue, position in positions_of(name, positions, default, bounds).items():
+            held = bounds[queue]
             if isinstance(position, AtOffset):
                 offsets[queue] = position.offset
             elif isinstance(position, AtTime):
@@ -283,13 +261,3 @@ class LogPlanner:
                 total += int(sizes.sum())
                 count += len(sizes)
         return max(total // max(count, 1), ENTRY_BYTES)
-
-    def _lose(self, losses: Sequence[Loss]) -> None:
-        if losses and self._options.fail_on_data_loss:
-            raise DataLost(losses)
-        for loss in losses:
-            logger.warning("messages are gone %s", loss)
-
-
-def _text(queue: MessageQueue) -> str:
-    return f"{queue.topic}/{queue.broker_name}/{queue.queue_id}"

@@ -21,7 +21,7 @@ from cometmq.model.message_queue import MessageQueue
 from cometmq.model.names import SCHEDULE_TOPIC
 from cometmq.spark.columns.decode import UndecodableRecord, decode_at
 from cometmq.spark.columns.frames import Ints
-from cometmq.spark.errors import DataLost, Loss
+from cometmq.spark.errors import Loss, check_losses
 from cometmq.spark.log.log_arrays import entries_of, files_of, holds, open_directory
 from cometmq.spark.log.log_options import LogOptions
 from cometmq.spark.log.log_ranges import Piece, pieces_of
@@ -190,10 +190,7 @@ class LogTask:
             bounds = self._directory.queue(queue.topic, queue.queue_id).bounds(self._directory.log)
             start, end = int(offsets.min()), int(offsets.max()) + 1
             losses.append(Loss(queue, start, end, bounds.first, bounds.end))
-        if self._options.fail_on_data_loss:
-            raise DataLost(losses)
-        for loss in losses:
-            logger.warning("messages are gone %s", loss)
+        check_losses(losses, fails=self._options.fail_on_data_loss)
 
     def _report_damage(self, wanted: _Wanted, row: int, piece: Piece, reason: str) -> None:
         queue = piece[int(wanted.queues[row])].queue

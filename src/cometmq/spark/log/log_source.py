@@ -15,14 +15,6 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxBytes,
-    ReadMaxRows,
-    ReadMinRows,
-    SupportsTriggerAvailableNow,
-)
 from pyspark.sql.types import StructType
 
 from cometmq.spark.columns.schema import (
@@ -38,7 +30,8 @@ from cometmq.spark.log.log_options import BY_LOG, LogOptions, read_log_options
 from cometmq.spark.log.log_planner import LogPlanner
 from cometmq.spark.log.log_reader import LogPartition, LogTask
 from cometmq.spark.log.raw_log import StretchPartition, StretchTask, stretches_of
-from cometmq.spark.queue_offsets import from_json, to_json
+from cometmq.spark.queue_offsets import from_json
+from cometmq.spark.source.planned_stream import PlannedStreamReader
 from cometmq.spark.worker import begin_task
 
 
@@ -91,39 +84,9 @@ class LogBatchReader(DataSourceReader):
         return _read(partition, self._options, self._wanted)
 
 
-class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """One object lives beside the driver for as long as the query runs; copies of it read in tasks."""
-
-    def __init__(self, options: LogOptions, wanted: pa.Schema) -> None:
-        options.check_for_stream()
-        self._options = options
-        self._wanted = wanted
-        self._planner_here: LogPlanner | None = None
-
-    def initialOffset(self) -> dict[str, Any]:
-        return to_json(self._planner.initial())
-
-    def getDefaultReadLimit(self) -> ReadLimit:
-        """Spark knows one limit at a time; this one tells that ours count. Without any, all is read."""
-        options = self._options
-        if options.max_rows is not None:
-            return ReadMaxRows(options.max_rows)
-        if options.max_bytes is not None:
-            return ReadMaxBytes(options.max_bytes)
-        if options.min_rows is not None:
-            return ReadMinRows(options.min_rows)
-        return ReadAllAvailable()
-
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        is_limited = not isinstance(limit, ReadAllAvailable)
-        return to_json(self._planner.next(from_json(start), is_limited=is_limited))
-
-    def prepareForTriggerAvailableNow(self) -> None:
-        self._planner.fix_target()
-
-    def reportLatestOffset(self) -> dict[str, Any] | None:
-        latest = self._planner.latest
-        return to_json(latest) if latest is not None else None
+class LogStreamReader(PlannedStreamReader[LogOptions, LogPlanner]):
+    def _make_planner(self) -> LogPlanner:
+        return LogPlanner(self._options)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         pieces = self._planner.stream_pieces(from_json(start), from_json(end))
@@ -132,23 +95,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: dict[str, Any]) -> None:
         """Nothing: files keep no record of who has read them."""
 
-    def stop(self) -> None:
-        if self._planner_here is not None:
-            self._planner_here.close()
-            self._planner_here = None
-
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return _read(partition, self._options, self._wanted)
-
-    @property
-    def _planner(self) -> LogPlanner:
-        if self._planner_here is None:
-            self._planner_here = LogPlanner(self._options)
-        return self._planner_here
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Open files stay where they are."""
-        return {**self.__dict__, "_planner_here": None}
 
 
 def _wanted(schema: StructType) -> pa.Schema:

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from cometmq.client.core.queue_answers import Bounds
 from cometmq.model.message_queue import MessageQueue
-from cometmq.spark.errors import Loss
-from cometmq.spark.queue_offsets import Offsets
+from cometmq.spark.errors import BadOption, Loss, check_losses
+from cometmq.spark.queue_offsets import Offsets, Positions, queue_text
 from cometmq.spark.source.ranges import Range
 
 
@@ -74,6 +75,46 @@ def look_ahead(
         if end > at:
             outlook.ranges[queue] = Range(queue, at, end)
     return outlook
+
+
+class BatchOptions(Protocol):
+    @property
+    def start(self) -> Positions | None: ...
+
+    @property
+    def end(self) -> Positions | None: ...
+
+    @property
+    def fail_on_data_loss(self) -> bool: ...
+
+
+def ranges_of_batch(
+    options: BatchOptions,
+    starts: Offsets,
+    ends: Offsets,
+    bounds: Mapping[MessageQueue, Bounds],
+) -> list[Range]:
+    """What ``spark.read`` reads.
+
+    Raises:
+        BadOption: the user wants to end before the start.
+        DataLost: offsets are wanted that the queues do not hold, and ``failOnDataLoss`` is set.
+    """
+    ranges: list[Range] = []
+    losses: list[Loss] = []
+    for queue, held in bounds.items():
+        start, end = starts[queue], ends[queue]
+        if start > end and options.start is not None and options.end is not None:
+            raise BadOption(
+                f"options startingOffsets and endingOffsets: expected the start before the end, got {start} and "
+                f"{end} for {queue_text(queue)}"
+            )
+        if (start < end and (start < held.first or end > held.end)) or start > held.end:
+            losses.append(Loss(queue, start, end, held.first, held.end))
+            start, end = max(start, held.first), min(end, held.end)
+        ranges.append(Range(queue, start, end))
+    check_losses(losses, fails=options.fail_on_data_loss)
+    return ranges
 
 
 def ranges_between(start: Offsets, end: Offsets) -> list[Range]:

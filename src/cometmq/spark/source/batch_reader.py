@@ -10,8 +10,8 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from cometmq.client.sync.bulk_client import BulkClient
 from cometmq.spark.client import open_client
-from cometmq.spark.errors import BadOption, DataLost, Loss
 from cometmq.spark.queue_offsets import Word
+from cometmq.spark.source.batch_end import ranges_of_batch
 from cometmq.spark.source.discovery import find_queues
 from cometmq.spark.source.partition import partitions_of, read_partition
 from cometmq.spark.source.ranges import Range
@@ -45,19 +45,4 @@ class RocketMQBatchReader(DataSourceReader):
             raise failure
         starts = resolve(client, options, "startingOffsets", options.start, Word.EARLIEST, bounds)
         ends = resolve(client, options, "endingOffsets", options.end, Word.LATEST, bounds)
-        ranges: list[Range] = []
-        losses: list[Loss] = []
-        for queue, held in bounds.items():
-            start, end = starts[queue], ends[queue]
-            if start > end and options.start is not None and options.end is not None:
-                raise BadOption(
-                    f"options startingOffsets and endingOffsets: expected the start before the end, got {start} and "
-                    f"{end} for {queue.topic}/{queue.broker_name}/{queue.queue_id}"
-                )
-            if (start < end and (start < held.first or end > held.end)) or start > held.end:
-                losses.append(Loss(queue, start, end, held.first, held.end))
-                start, end = max(start, held.first), min(end, held.end)
-            ranges.append(Range(queue, start, end))
-        if losses and options.fail_on_data_loss:
-            raise DataLost(losses)
-        return ranges
+        return ranges_of_batch(options, starts, ends, bounds)

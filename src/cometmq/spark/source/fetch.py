@@ -43,7 +43,7 @@ from cometmq.protocol.reply_errors import RequestCodeNotSupported
 from cometmq.remoting.large_body import LentMemory
 from cometmq.spark.client import open_client
 from cometmq.spark.columns.decode import decode
-from cometmq.spark.errors import DataLost, Loss, ReadStalled
+from cometmq.spark.errors import Loss, ReadStalled, check_losses
 from cometmq.spark.retry import PASSING
 from cometmq.spark.source.ranges import Range
 from cometmq.spark.source.source_options import SourceOptions
@@ -213,9 +213,7 @@ class Fetcher:
 
     def _lost(self, wanted: Range, offset: int, pulled: RawPulled) -> None:
         loss = Loss(wanted.queue, offset, wanted.end, pulled.min_offset, pulled.max_offset)
-        if self._options.fail_on_data_loss:
-            raise DataLost([loss])
-        logger.warning("messages are gone %s", loss)
+        check_losses([loss], fails=self._options.fail_on_data_loss)
 
     def _batch(self, wanted: Range, pulled: RawPulled) -> pa.RecordBatch | None:
         if pulled.status is not PullStatus.FOUND:

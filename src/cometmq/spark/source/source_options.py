@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from cometmq.base.errors import UsageError
-from cometmq.model.names import check_group, stored_topic_fault
+from cometmq.model.names import check_group
 from cometmq.model.sql92.selector import Selector
 from cometmq.model.subscription import SQL92, TAG, build_subscription
-from cometmq.spark.columns.schema import chosen_columns
 from cometmq.spark.errors import BadOption
 from cometmq.spark.options import (
     TRIGGER_LIMITS,
@@ -21,7 +19,14 @@ from cometmq.spark.options import (
     refuse_in_batch,
     refuse_in_stream,
 )
-from cometmq.spark.queue_offsets import Positions, Word, parse_positions, parse_time
+from cometmq.spark.queue_offsets import Positions, Word
+from cometmq.spark.read_options import (
+    check_rows_per_trigger,
+    check_topic_pattern,
+    read_columns,
+    read_positions,
+    topic_names,
+)
 
 DEFAULT_GROUP: Final = "CometMQ-Spark"
 """Pulls need a group. Nothing is ever committed to this one."""
@@ -85,8 +90,8 @@ def read_source_options(values: Mapping[str, str]) -> SourceOptions:
     connection = read_connection(options)
     topics, pattern = _topics(options)
     group, commits = _group(options)
-    start = _positions(options, "startingOffsets", "startingTimestamp")
-    end = _positions(options, "endingOffsets", "endingTimestamp")
+    start = read_positions(options, "startingOffsets", "startingTimestamp")
+    end = read_positions(options, "endingOffsets", "endingTimestamp")
     if not group and any(
         positions is not None and positions.needs_group for positions in (start, end)
     ):
@@ -101,7 +106,7 @@ def read_source_options(values: Mapping[str, str]) -> SourceOptions:
         group=group or DEFAULT_GROUP,
         commits=commits,
         filter=_filter(options),
-        columns=_columns(options),
+        columns=read_columns(options),
         start=start,
         end=end,
         group_fallback=Word(fallback),
@@ -118,11 +123,7 @@ def read_source_options(values: Mapping[str, str]) -> SourceOptions:
         given=frozenset(key.lower() for key in values),
     )
     options.finish()
-    if source.min_rows and source.max_rows and source.min_rows > source.max_rows:
-        raise BadOption(
-            f"options minRowsPerTrigger and maxRowsPerTrigger: expected the first to be at most the second, "
-            f"got {source.min_rows} and {source.max_rows}"
-        )
+    check_rows_per_trigger(source.min_rows, source.max_rows)
     return source
 
 
@@ -136,24 +137,9 @@ def _topics(options: OptionReader) -> tuple[tuple[str, ...], str]:
             f"got {' and '.join(given) if given else 'none'}"
         )
     if pattern:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise BadOption(
-                f"option topicPattern: expected a regular expression, got {pattern!r}: {error}"
-            ) from None
+        check_topic_pattern(pattern)
         return (), pattern
-    topics = [part for text in (names or path).split(",") if (part := text.strip())]
-    for topic in topics:
-        if fault := stored_topic_fault(topic):
-            raise BadOption(
-                f"option topic: expected names of topics divided by commas, got {topic!r}: {fault}"
-            )
-    if not topics:
-        raise BadOption(
-            f"option topic: expected names of topics divided by commas, got {names or path!r}"
-        )
-    return tuple(sorted(set(topics))), ""
+    return topic_names(names or path), ""
 
 
 def _group(options: OptionReader) -> tuple[str, bool]:
@@ -171,15 +157,6 @@ def _group(options: OptionReader) -> tuple[str, bool]:
             "option commitOffsets: expected consumerGroup beside it, got none; name the group"
         )
     return group, commits
-
-
-def _positions(options: OptionReader, by_offset: str, by_time: str) -> Positions | None:
-    offsets, time = options.text(by_offset), options.text(by_time)
-    if offsets and time:
-        raise BadOption(f"options {by_offset} and {by_time}: expected one of them, got both")
-    if time:
-        return Positions(parse_time(by_time, time))
-    return parse_positions(by_offset, offsets) if offsets else None
 
 
 def _filter(options: OptionReader) -> Filter:
@@ -200,12 +177,3 @@ def _filter(options: OptionReader) -> Filter:
     except UsageError:
         raise BadOption(f"option tags: expected * or tags like a || b, got {tags!r}") from None
     return Filter(expression=subscription.sub_string, tags=tuple(subscription.tags_set))
-
-
-def _columns(options: OptionReader) -> tuple[str, ...]:
-    columns = options.text("columns")
-    includes_body = options.flag("includeBody", True)
-    try:
-        return chosen_columns(columns or None, includes_body)
-    except UsageError as error:
-        raise BadOption(str(error)) from None

@@ -17,8 +17,7 @@ from cometmq.model.messages.record import decode_record
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.fields import Header
 from cometmq.protocol.headers.pull import PullMessageHeader
-from cometmq.spark.errors import BadOption
-from cometmq.spark.queue_offsets import AtOffset, AtTime, Position, Positions, Word
+from cometmq.spark.queue_offsets import AtOffset, AtTime, Positions, Word, positions_of
 from cometmq.spark.source.source_options import SourceOptions
 
 _STEPS_MAX: Final = 64
@@ -43,16 +42,7 @@ def resolve(
         BadOption: a place is named that does not exist.
         CometError: a broker could not be asked.
     """
-    if positions is None:
-        positions = Positions(default)
-    if unknown := positions.unknown(bounds):
-        raise BadOption(
-            f"option {name}: expected queues that exist, got {', '.join(unknown)}; there are "
-            f"{', '.join(_text(queue) for queue in sorted(bounds))}"
-        )
-    wanted: dict[MessageQueue, Position] = {
-        queue: positions.of(queue) or default for queue in bounds
-    }
+    wanted = positions_of(name, positions, default, bounds)
     of_group = [queue for queue, position in wanted.items() if position is Word.GROUP]
     committed = client.committed(options.group, of_group) if of_group else {}
     times = {
@@ -144,7 +134,3 @@ class _StoreTimes:
                 f"{place.address} said {pulled.status} of offset {offset}, which {self._queue} must hold"
             )
         return decode_record(pulled.records, check_crc=False).store_timestamp
-
-
-def _text(queue: MessageQueue) -> str:
-    return f"{queue.topic}/{queue.broker_name}/{queue.queue_id}"

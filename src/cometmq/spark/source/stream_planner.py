@@ -20,7 +20,7 @@ from cometmq.client.errors import BrokerNotKnown, NoRoute
 from cometmq.client.sync.bulk_client import BulkClient
 from cometmq.model.message_queue import MessageQueue
 from cometmq.spark.client import open_client
-from cometmq.spark.errors import DataLost, ReadStalled
+from cometmq.spark.errors import ReadStalled, check_losses
 from cometmq.spark.queue_offsets import Offsets, Word
 from cometmq.spark.retry import until_done
 from cometmq.spark.source.admission import Patience, share
@@ -119,11 +119,7 @@ class StreamPlanner:
         bounds = self._bounds(is_patient=self._target is None)
         self._group.finished(start, self._queues)
         outlook = look_ahead(start, bounds, self._target)
-        if outlook.losses:
-            if self._options.fail_on_data_loss:
-                raise DataLost(outlook.losses)
-            for loss in outlook.losses:
-                logger.warning("messages are gone %s", loss)
+        check_losses(outlook.losses, fails=self._options.fail_on_data_loss)
         is_waiting = is_limited and self._target is None
         if is_waiting and not self._patience.is_over(outlook.rows, self._clock()):
             # Queues that are new enter all the same: their rows count from then on, and can be taken with the others.

@@ -1,8 +1,7 @@
 """Delta tables without a Java library: the data source ``cometmq-delta``, reading and writing through ``deltalake``.
 
-Tasks write Parquet files, the driver commits them. A micro-batch is committed together with an application transaction
-(the query's id, the batch's number): a batch that comes again after a failure finds its number in the table and is
-passed over, so every row is in the table once.
+A micro-batch is committed together with an application transaction, in which a batch that comes again finds its number
+(``table_source``).
 
 Options: ``path``; ``partitionBy``, columns divided by commas; ``version`` of the table to read; ``storage.NAME`` for
 what the object store needs.
@@ -12,39 +11,28 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark import TaskContext
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceArrowWriter,
-    DataSourceReader,
-    DataSourceStreamArrowWriter,
-    InputPartition,
-)
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from cometmq.base.errors import ConfigError
-from cometmq.spark.tables.files import (
-    DataFile,
-    FilesWritten,
-    arrow_schema_of,
-    check_partition_columns,
-    for_new_table,
+from cometmq.spark.tables.files import DataFile, arrow_schema_of, batches_as, for_new_table
+from cometmq.spark.tables.table_options import (
     needed_option,
-    option_list,
-    query_id_of,
-    write_files,
+    number_option,
+    options_below,
+    partition_columns,
 )
+from cometmq.spark.tables.table_source import Storage, TableDataSource, TableWork, Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 FORMAT = "cometmq-delta"
-_STORAGE = "storage."
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,105 +64,49 @@ class DeltaTarget:
         return PyFileSystem(DeltaStorageHandler(self.uri, dict(self.storage) or None))
 
 
-class DeltaDataSource(DataSource):
+class DeltaDataSource(TableDataSource):
     """Registered under ``cometmq-delta``."""
 
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
-
-    def schema(self) -> Any:
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        return from_arrow_schema(_arrow_schema(_target(self.options).open()))
+    FORMAT = FORMAT
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return DeltaReader(_target(self.options), schema)
 
-    def writer(self, schema: StructType, overwrite: bool) -> DeltaWriter:
-        return DeltaWriter(_target(self.options), schema, _partition_by(self.options), overwrite)
+    def _columns(self) -> pa.Schema:
+        return _arrow_schema(_target(self.options).open())
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DeltaStreamWriter:
-        return DeltaStreamWriter(
-            _target(self.options), schema, _partition_by(self.options), overwrite
-        )
+    def _work(self, schema: StructType, overwrite: bool) -> DeltaWork:
+        return DeltaWork(_target(self.options), schema, partition_columns(self.options), overwrite)
 
 
-class _Tasks:
-    """What a task of either writer does."""
+class DeltaWork(TableWork):
+    KEEPS_PARTITION_COLUMNS = False
 
     def __init__(
         self, target: DeltaTarget, schema: StructType, partition_by: Sequence[str], overwrite: bool
     ) -> None:
+        super().__init__(schema, partition_by, overwrite)
         self._target = target
-        self._schema = arrow_schema_of(schema)
-        self._partition_by = tuple(partition_by)
-        self._overwrite = overwrite
-        check_partition_columns(self._schema, partition_by)
         if "://" not in target.uri:
             # What opens the table's file system wants the directory to be there.
             Path(target.uri).mkdir(parents=True, exist_ok=True)
 
-    def _write(self, batches: Iterator[pa.RecordBatch]) -> FilesWritten:
-        context = TaskContext.get()
-        query_id = context.getLocalProperty("sql.streaming.queryId") if context else None
+    def _storage(self) -> Storage:
         filesystem = self._target.filesystem()
-        files = write_files(
-            batches,
-            self._schema,
-            partition_by=self._partition_by,
-            keeps_partition_columns=False,
-            open_file=lambda name: filesystem.open_output_stream(name, compression=None),
-            remove=filesystem.delete_file,
+        return Storage(
+            lambda name: filesystem.open_output_stream(name, compression=None),
+            filesystem.delete_file,
         )
-        return FilesWritten(query_id or "", files)
 
-    def _remove(self, messages: Sequence[Any]) -> None:
-        filesystem = self._target.filesystem()
-        for file in _files(messages):
-            try:
-                filesystem.delete_file(file.name)
-            except OSError:
-                # It is in no commit; a vacuum of the table removes it later.
-                continue
-
-    def _commit(self, messages: Sequence[Any], transaction: tuple[str, int] | None) -> bool:
+    def _commit(self, files: Sequence[DataFile], transaction: Transaction | None) -> bool:
         return commit(
             self._target,
             self._schema,
             self._partition_by,
-            _files(messages),
+            files,
             overwrite=self._overwrite,
             transaction=transaction,
         )
-
-
-class DeltaWriter(_Tasks, DataSourceArrowWriter):
-    """A batch: one commit, without a transaction number."""
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> FilesWritten:
-        return self._write(iterator)
-
-    def commit(self, messages: Sequence[Any]) -> None:
-        self._commit(messages, None)
-
-    def abort(self, messages: Sequence[Any]) -> None:
-        self._remove(messages)
-
-
-class DeltaStreamWriter(_Tasks, DataSourceStreamArrowWriter):
-    """A micro-batch: one commit under the query's id and the batch's number."""
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> FilesWritten:
-        return self._write(iterator)
-
-    def commit(self, messages: Sequence[Any], batchId: int) -> None:
-        transaction = (query_id_of(messages), batchId)
-        if not self._commit(messages, transaction):
-            self._remove(messages)
-
-    def abort(self, messages: Sequence[Any], batchId: int) -> None:
-        self._remove(messages)
 
 
 def commit(
@@ -184,14 +116,14 @@ def commit(
     files: Sequence[DataFile],
     *,
     overwrite: bool,
-    transaction: tuple[str, int] | None,
+    transaction: Transaction | None,
 ) -> bool:
     """Add files to the table, which is made if need be. False if the transaction is in it already.
 
     Raises:
         ConfigError: the table has other columns or partitions.
     """
-    from deltalake.transaction import AddAction, CommitProperties, Transaction
+    from deltalake import transaction as delta
 
     table = _delta().DeltaTable.create(
         target.uri,
@@ -206,12 +138,12 @@ def commit(
         done = table.transaction_version(transaction[0])
         if done is not None and done >= transaction[1]:
             return False
-        properties = CommitProperties(app_transactions=[Transaction(*transaction)])
+        properties = delta.CommitProperties(app_transactions=[delta.Transaction(*transaction)])
     if not files and not overwrite:
         return True
     now_ms = int(time.time() * 1000)
     actions = [
-        AddAction(
+        delta.AddAction(
             path=file.name,
             size=file.size_bytes,
             partition_values=dict(zip(partition_by, file.partition, strict=True)),
@@ -256,8 +188,7 @@ class DeltaReader(DataSourceReader):
         dataset = target.open().to_pyarrow_dataset()
         for fragment in dataset.get_fragments():
             if fragment.path in partition.paths:
-                for batch in fragment.to_batches(schema=dataset.schema):
-                    yield from pa.Table.from_batches([batch]).cast(self._schema).to_batches()
+                yield from batches_as(fragment.to_batches(schema=dataset.schema), self._schema)
 
 
 def _check_same(table: Any, schema: pa.Schema, partition_by: Sequence[str]) -> None:
@@ -285,28 +216,12 @@ def _arrow_schema(table: Any) -> pa.Schema:
     return pa.schema(table.schema().to_arrow())
 
 
-def _files(messages: Sequence[Any]) -> list[DataFile]:
-    return [file for message in messages if message is not None for file in message.files]
-
-
-def _target(options: Any) -> DeltaTarget:
+def _target(options: Mapping[str, str]) -> DeltaTarget:
     path = needed_option(options, "path", FORMAT)
-    storage = {
-        key.removeprefix(_STORAGE): value
-        for key, value in options.items()
-        if key.startswith(_STORAGE)
-    }
-    version = options.get("version")
-    if version is not None and not str(version).isdecimal():
-        raise ConfigError(f"option version: expected a number, got {version!r}")
     if "://" not in path:
         # Workers may have another working directory.
         path = str(Path(path).absolute())
-    return DeltaTarget(path, tuple(sorted(storage.items())), int(version) if version else None)
-
-
-def _partition_by(options: Any) -> tuple[str, ...]:
-    return option_list(options.get("partitionBy") or "")
+    return DeltaTarget(path, options_below(options, "storage."), number_option(options, "version"))
 
 
 def _delta() -> Any:

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from cometmq.base.errors import ConfigError, UsageError
+from cometmq.base.errors import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -69,6 +69,12 @@ def for_new_table(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_nullable(True) for field in schema])
 
 
+def batches_as(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """What was read, in the types of ``schema``."""
+    for batch in batches:
+        yield from _cast(batch, schema).to_batches()
+
+
 def check_partition_columns(schema: pa.Schema, partition_by: Sequence[str]) -> None:
     """Raises UsageError for a column that is not there or whose values make no partitions."""
     for name in partition_by:
@@ -104,9 +110,7 @@ def write_files(
     try:
         for batch in batches:
             if batch.num_rows:
-                for values, part in _parts(
-                    pa.Table.from_batches([batch]).cast(schema), partition_by
-                ):
+                for values, part in _parts(_cast(batch, schema), partition_by):
                     writers.write(values, part)
         return writers.finish()
     except BaseException:
@@ -117,6 +121,10 @@ def write_files(
                 # The error that brought us here tells more. What stays is in no commit.
                 continue
         raise
+
+
+def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_batches([batch]).cast(schema)
 
 
 class _Writers:
@@ -226,15 +234,3 @@ def _file_name(partition_by: Sequence[str], values: PartitionValues) -> str:
         for name, value in zip(partition_by, values, strict=True)
     ]
     return f"{''.join(directories)}part-{uuid.uuid4().hex}.parquet"
-
-
-def option_list(text: str) -> tuple[str, ...]:
-    """Names divided by commas."""
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def needed_option(options: Any, name: str, format_name: str) -> str:
-    value = options.get(name)
-    if not value:
-        raise ConfigError(f"format {format_name} needs the option {name}")
-    return str(value)

@@ -1,8 +1,7 @@
 """Iceberg tables without a Java library: the data source ``cometmq-iceberg``, through ``pyiceberg``.
 
-Tasks write Parquet files, the driver adds them in one transaction. The snapshot of a micro-batch names the query and
-the batch; the table's properties remember the last batch of each query, since snapshots expire. A batch that comes
-again after a failure is found there and passed over, so every row is in the table once.
+The snapshot of a micro-batch names the query and the batch. The table's properties remember the last batch of each
+query, since snapshots expire: a batch that comes again finds itself there (``table_source``).
 
 Options: ``table`` as namespace.name; ``catalog``, its name, "default" if not given; ``catalog.NAME`` for what it needs
 (``catalog.type``, ``catalog.uri``, ``catalog.warehouse`` ...); ``partitionBy``, columns divided by commas; ``snapshot``
@@ -11,31 +10,22 @@ to read an older state.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark import TaskContext
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceArrowWriter,
-    DataSourceReader,
-    DataSourceStreamArrowWriter,
-    InputPartition,
-)
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from cometmq.base.errors import ConfigError
-from cometmq.spark.tables.files import (
-    FilesWritten,
-    arrow_schema_of,
-    check_partition_columns,
-    for_new_table,
+from cometmq.spark.tables.files import DataFile, arrow_schema_of, batches_as, for_new_table
+from cometmq.spark.tables.table_options import (
     needed_option,
-    option_list,
-    query_id_of,
-    write_files,
+    number_option,
+    options_below,
+    partition_columns,
 )
+from cometmq.spark.tables.table_source import Storage, TableDataSource, TableWork, Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -44,7 +34,6 @@ FORMAT: Final = "cometmq-iceberg"
 QUERY_PROPERTY: Final = "cometmq.query-id"
 BATCH_PROPERTY: Final = "cometmq.batch-id"
 LAST_BATCH_PREFIX: Final = "cometmq.last-batch."
-_CATALOG: Final = "catalog."
 _COMMIT_ATTEMPTS: Final = 5
 
 
@@ -109,32 +98,26 @@ class IcebergTarget:
         return catalog.load_table(self.table)
 
 
-class IcebergDataSource(DataSource):
+class IcebergDataSource(TableDataSource):
     """Registered under ``cometmq-iceberg``."""
 
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
-
-    def schema(self) -> Any:
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        return from_arrow_schema(_arrow_schema(_target(self.options).open()))
+    FORMAT = FORMAT
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return IcebergReader(_target(self.options), schema)
 
-    def writer(self, schema: StructType, overwrite: bool) -> IcebergWriter:
-        return IcebergWriter(_target(self.options), schema, _partition_by(self.options), overwrite)
+    def _columns(self) -> pa.Schema:
+        return _arrow_schema(_target(self.options).open())
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> IcebergStreamWriter:
-        return IcebergStreamWriter(
-            _target(self.options), schema, _partition_by(self.options), overwrite
+    def _work(self, schema: StructType, overwrite: bool) -> IcebergWork:
+        return IcebergWork(
+            _target(self.options), schema, partition_columns(self.options), overwrite
         )
 
 
-class _Tasks:
-    """What a task of either writer does."""
+class IcebergWork(TableWork):
+    # Iceberg takes partition values from the statistics of the column itself.
+    KEEPS_PARTITION_COLUMNS = True
 
     def __init__(
         self,
@@ -143,77 +126,25 @@ class _Tasks:
         partition_by: Sequence[str],
         overwrite: bool,
     ) -> None:
+        super().__init__(schema, partition_by, overwrite)
         self._target = target
-        self._schema = arrow_schema_of(schema)
-        self._overwrite = overwrite
-        self._partition_by = tuple(partition_by)
-        check_partition_columns(self._schema, partition_by)
         table = target.open_or_create(self._schema, partition_by)
         _check_same(table, self._schema, partition_by)
         self._io = table.io
         self._location = f"{table.location()}/data"
 
-    def _write(self, batches: Iterator[pa.RecordBatch]) -> FilesWritten:
-        context = TaskContext.get()
-        query_id = context.getLocalProperty("sql.streaming.queryId") if context else None
-        files = write_files(
-            batches,
-            self._schema,
-            partition_by=self._partition_by,
-            # Iceberg takes partition values from the statistics of the column itself.
-            keeps_partition_columns=True,
-            open_file=lambda name: self._io.new_output(self._path(name)).create(),
-            remove=lambda name: self._io.delete(self._path(name)),
+    def _storage(self) -> Storage:
+        return Storage(
+            lambda name: self._io.new_output(self._path(name)).create(),
+            lambda name: self._io.delete(self._path(name)),
         )
-        return FilesWritten(query_id or "", files)
 
     def _path(self, name: str) -> str:
         return f"{self._location}/{name}"
 
-    def _paths(self, messages: Sequence[Any]) -> list[str]:
-        return [
-            self._path(file.name)
-            for message in messages
-            if message is not None
-            for file in message.files
-        ]
-
-    def _remove(self, messages: Sequence[Any]) -> None:
-        for path in self._paths(messages):
-            try:
-                self._io.delete(path)
-            except OSError:
-                # It is in no snapshot; removing orphan files is the catalog's housekeeping.
-                continue
-
-
-class IcebergWriter(_Tasks, DataSourceArrowWriter):
-    """A batch: one snapshot."""
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> FilesWritten:
-        return self._write(iterator)
-
-    def commit(self, messages: Sequence[Any]) -> None:
-        commit(self._target, self._paths(messages), overwrite=self._overwrite, transaction=None)
-
-    def abort(self, messages: Sequence[Any]) -> None:
-        self._remove(messages)
-
-
-class IcebergStreamWriter(_Tasks, DataSourceStreamArrowWriter):
-    """A micro-batch: one snapshot that names the query and the batch."""
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> FilesWritten:
-        return self._write(iterator)
-
-    def commit(self, messages: Sequence[Any], batchId: int) -> None:
-        transaction = (query_id_of(messages), batchId)
-        paths = self._paths(messages)
-        if not commit(self._target, paths, overwrite=self._overwrite, transaction=transaction):
-            self._remove(messages)
-
-    def abort(self, messages: Sequence[Any], batchId: int) -> None:
-        self._remove(messages)
+    def _commit(self, files: Sequence[DataFile], transaction: Transaction | None) -> bool:
+        paths = [self._path(file.name) for file in files]
+        return commit(self._target, paths, overwrite=self._overwrite, transaction=transaction)
 
 
 def commit(
@@ -221,7 +152,7 @@ def commit(
     paths: Sequence[str],
     *,
     overwrite: bool,
-    transaction: tuple[str, int] | None,
+    transaction: Transaction | None,
 ) -> bool:
     """Add files to the table. False if this batch of this query is in it already.
 
@@ -290,8 +221,7 @@ class IcebergReader(DataSourceReader):
         if not isinstance(partition, _IcebergFiles) or not partition.tasks:
             return
         scan = ArrowScan(self._metadata, self._io, self._projection, AlwaysTrue())
-        for batch in scan.to_record_batches(partition.tasks):
-            yield from pa.Table.from_batches([batch]).cast(self._schema).to_batches()
+        yield from batches_as(scan.to_record_batches(partition.tasks), self._schema)
 
 
 def _check_same(table: Any, schema: pa.Schema, partition_by: Sequence[str]) -> None:
@@ -341,25 +271,13 @@ def _small(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _target(options: Any) -> IcebergTarget:
+def _target(options: Mapping[str, str]) -> IcebergTarget:
     table = needed_option(options, "table", FORMAT)
     if "." not in table:
         raise ConfigError(f"option table: expected namespace.name, got {table!r}")
-    properties = {
-        key.removeprefix(_CATALOG): value
-        for key, value in options.items()
-        if key.startswith(_CATALOG)
-    }
-    snapshot = options.get("snapshot")
-    if snapshot is not None and not str(snapshot).isdecimal():
-        raise ConfigError(f"option snapshot: expected its number, got {snapshot!r}")
     return IcebergTarget(
         table,
         options.get("catalog") or "default",
-        tuple(sorted(properties.items())),
-        int(snapshot) if snapshot else None,
+        options_below(options, "catalog."),
+        number_option(options, "snapshot"),
     )
-
-
-def _partition_by(options: Any) -> tuple[str, ...]:
-    return option_list(options.get("partitionBy") or "")

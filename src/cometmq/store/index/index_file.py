@@ -161,7 +161,7 @@ class IndexFile:
             _, self.begin_offset, self.begin_ms = entries[0]
         begin_ms = self.begin_ms
         slot_count = self._slot_count
-        pages, load, note_changed = self._slots.pages, self._slots.load, self._slots.changed.add
+        pages, changed, load = self._slots.pages, self._slots.changed, self._slots.load
         enter = self._waiting.append
         timestamp = seconds = -1
         for key_hash, physical_offset, store_timestamp in entries:
@@ -170,9 +170,7 @@ class IndexFile:
                 seconds = min(max((timestamp - begin_ms) // 1000, 0), SECONDS_MAX)
             slot = key_hash % slot_count + FIRST_SLOT
             page_number = slot >> PAGE_SHIFT
-            page = pages.get(page_number)
-            if page is None:
-                page = load(page_number)
+            page = pages[page_number] or load(page_number)
             slot &= PAGE_MASK
             previous = page[slot]
             if not 0 < previous < number:
@@ -180,7 +178,7 @@ class IndexFile:
                 self._slots_used += 1
             enter(_pack_entry(key_hash, physical_offset, seconds, previous))
             page[slot] = number
-            note_changed(page_number)
+            changed[page_number] = True
             number += 1
         self.count = number
         _, self.end_offset, self.end_ms = entries[-1]
@@ -306,9 +304,9 @@ class IndexFile:
             )
             if not is_right:
                 page_number = slot >> PAGE_SHIFT
-                page = slots.pages.get(page_number) or slots.load(page_number)
+                page = slots.pages[page_number] or slots.load(page_number)
                 page[slot & PAGE_MASK] = previous
-                slots.changed.add(page_number)
+                slots.changed[page_number] = True
         slots.write_part(slots.begin_round())
 
     def _entries_past_count(self) -> Iterator[tuple[int, int]]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 from array import array
+from itertools import compress
 from typing import Final, TypeAlias
 
 from cometmq.base.errors import CorruptFile
@@ -41,13 +42,16 @@ class IndexSlots:
         # The file contains only zeros, so there is nothing to read.
         self._is_new = is_new
         self._round: list[int] = []
-        self.pages: dict[int, Page] = {}
-        """The pages in memory. Code that changes a slot adds its page to ``changed``."""
-        self.changed: set[int] = set()
+        page_count = (self._end - 1 >> PAGE_SHIFT) + 1
+        self.pages: list[Page | None] = [None] * page_count
+        """By number; None: not in memory. Code that changes a slot sets its page's byte in ``changed``.
+
+        With many topics, each key is in another page: tables this small stay in the processor's caches."""
+        self.changed = bytearray(page_count)
 
     def get(self, number: int) -> int:
         """One slot, without caching its page. Raises CorruptFile."""
-        page = self.pages.get(number >> PAGE_SHIFT)
+        page = self.pages[number >> PAGE_SHIFT]
         if page is not None:
             return page[number & PAGE_MASK]
         return self._read(number, number + 1)[0]
@@ -61,8 +65,10 @@ class IndexSlots:
 
     def begin_round(self) -> int:
         """Take all changed pages, and what is left of an earlier round. Returns the number of pages."""
-        self._round = sorted(self.changed.union(self._round), reverse=True)
-        self.changed = set()
+        for number in self._round:
+            self.changed[number] = True
+        self._round = [*compress(range(len(self.changed)), self.changed)][::-1]
+        self.changed[:] = bytes(len(self.changed))
         return len(self._round)
 
     def write_part(self, page_count: int) -> bool:
@@ -77,9 +83,9 @@ class IndexSlots:
 
     def forget(self) -> None:
         """Free the memory. Everything must have been written."""
-        assert not self.changed, self
+        assert not any(self.changed), self
         assert not self._round, self
-        self.pages = {}
+        self.pages = [None] * len(self.pages)
         self._is_new = False
 
     def _write_neighbours(self, count_max: int) -> int:
@@ -89,7 +95,7 @@ class IndexSlots:
         count = 1
         while count < min(count_max, len(left)) and left[-count - 1] == first + count:
             count += 1
-        data = b"".join([_bytes(self.pages[number]) for number in range(first, first + count)])
+        data = b"".join([_bytes(page) for page in self.pages[first : first + count]])
         start = first * PAGE_SLOTS
         # The header shares a page with slots, and must not be written here.
         skipped = max(self._first - start, 0)
@@ -109,7 +115,7 @@ class IndexSlots:
         return page
 
     def __repr__(self) -> str:
-        return f"<IndexSlots pages={len(self.pages)} changed={len(self.changed)} round={len(self._round)}>"
+        return f"<IndexSlots pages={len(self.pages)} changed={sum(self.changed)} round={len(self._round)}>"
 
 
 def truncated(file: File) -> CorruptFile:
@@ -121,7 +127,8 @@ def truncated(file: File) -> CorruptFile:
     )
 
 
-def _bytes(page: Page) -> bytes:
+def _bytes(page: Page | None) -> bytes:
+    assert page is not None, "a changed page is in memory"
     if sys.byteorder == "little":
         page = page[:]
         page.byteswap()

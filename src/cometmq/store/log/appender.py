@@ -36,8 +36,8 @@ from cometmq.store.watermarks import Watermarks
 class Listener(Protocol):
     """Is notified of messages that became readable."""
 
-    def is_waiting_for(self, topic: str, queue_id: int) -> bool:
-        """Whether to notify. Called for each message; for most, nobody is waiting."""
+    def is_waiting_for(self, topics: list[str], queue_ids: list[int]) -> bool:
+        """Whether to notify of messages that go to these queues. Called for each append; mostly nobody is waiting."""
         ...
 
     def arrived(
@@ -49,7 +49,7 @@ class Listener(Protocol):
         store_timestamp: int,
         properties: bytes,
     ) -> None:
-        """A message can be read; ``max_offset`` is the queue's end after it."""
+        """A message can be read; ``max_offset`` is the queue's end after it. Perhaps nobody is waiting for this one."""
         ...
 
 
@@ -126,15 +126,18 @@ class Appender:
         """Queue, topic field and record size of each message. Raises UsageError, RecordTooLarge."""
         topics, queue_ids = new.topics, new.queue_ids
         count, topic, queue_id = len(topics), topics[0], queue_ids[0]
-        get = self._queues.get
         if topics.count(topic) == count == queue_ids.count(queue_id):
-            queue = get(topic, queue_id) or self._new_queue(topic, queue_id)
+            queue = self._queues.get(topic, queue_id) or self._new_queue(topic, queue_id)
             queues, topic_fields = [queue] * count, [queue.topic_field] * count
         else:
-            queues = [
-                get(topic, queue_id) or self._new_queue(topic, queue_id)
-                for topic, queue_id in zip(topics, queue_ids, strict=True)
-            ]
+            table = self._queues.table
+            try:
+                queues = [
+                    table[topic][queue_id]
+                    for topic, queue_id in zip(topics, queue_ids, strict=True)
+                ]
+            except KeyError:
+                queues = [*map(self._new_queue, topics, queue_ids)]
             topic_fields = [queue.topic_field for queue in queues]
         sizes = record_sizes(new, topic_fields, self._store_host, self.body_bytes_max)
         return queues, topic_fields, sizes
@@ -148,9 +151,8 @@ class Appender:
     ) -> StoredMessages:
         index, log = self._index, self._log
         if self._queues.is_write_due:
-            # As much as these messages would have written one by one; otherwise the waiting entries would grow
-            # without bound.
-            self.write_part(ROUND_PART * len(set(queues)))
+            # At least as many as get an entry; otherwise the waiting entries would grow without bound.
+            self.write_part(max(ROUND_PART, len(queues)))
         if index is not None:
             index.reserve(len(new.keys))
         places = _places(log.reserve(sum(sizes)), sizes)
@@ -183,25 +185,28 @@ class Appender:
         sizes: list[int],
         timestamp: int,
     ) -> None:
+        topics, queue_ids = new.topics, new.queue_ids
         texts, tags_codes = new.properties, new.tags_codes
-        if SCHEDULE_TOPIC in new.topics:
+        if SCHEDULE_TOPIC in topics:
             tags_codes = [
                 self._delay_levels.tags_code(topic, text.decode(errors="replace"), timestamp)
                 if topic == SCHEDULE_TOPIC
                 else tags_code
-                for topic, text, tags_code in zip(new.topics, texts, tags_codes, strict=True)
+                for topic, text, tags_code in zip(topics, texts, tags_codes, strict=True)
             ]
         if has_entry is not None:
             queues = [*compress(queues, has_entry)]
+            topics, queue_ids = [*compress(topics, has_entry)], [*compress(queue_ids, has_entry)]
             queue_offsets = [*compress(queue_offsets, has_entry)]
             places, sizes = [*compress(places, has_entry)], [*compress(sizes, has_entry)]
             texts, tags_codes = [*compress(texts, has_entry)], [*compress(tags_codes, has_entry)]
         self._queues.append_all(queues, places, sizes, tags_codes)
-        self.tell(queues, queue_offsets, tags_codes, timestamp, texts)
+        self.tell(topics, queue_ids, queue_offsets, tags_codes, timestamp, texts)
 
     def tell(
         self,
-        queues: list[ConsumeQueue],
+        topics: list[str],
+        queue_ids: list[int],
         queue_offsets: list[int],
         tags_codes: list[int],
         timestamp: int,
@@ -209,22 +214,12 @@ class Appender:
     ) -> None:
         """Tell those who wait that messages can be read."""
         for listener in self.arrivals:
-            # For most messages nobody is waiting.
-            waited = [
-                queue
-                for queue in (queues if len(queues) == 1 else {*queues})
-                if listener.is_waiting_for(queue.topic, queue.queue_id)
-            ]
-            for at, queue in enumerate(queues if waited else ()):
-                if queue in waited:
-                    listener.arrived(
-                        queue.topic,
-                        queue.queue_id,
-                        queue_offsets[at] + 1,
-                        tags_codes[at],
-                        timestamp,
-                        texts[at],
-                    )
+            if not listener.is_waiting_for(topics, queue_ids):
+                continue
+            for topic, queue_id, offset, tags_code, text in zip(
+                topics, queue_ids, queue_offsets, tags_codes, texts, strict=True
+            ):
+                listener.arrived(topic, queue_id, offset + 1, tags_code, timestamp, text)
 
     def write_out(self) -> None:
         """Write waiting index and queue entries to their files. Raises DiskFull, and then keeps them."""

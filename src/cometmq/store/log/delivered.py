@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from cometmq.model.messages.properties import REAL_TOPIC
-from cometmq.model.messages.record import BadRecord, Record, decode_record
+from cometmq.model.messages.record import Record, readable_record
 from cometmq.model.names import SCHEDULE_TOPIC
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.log.log_scan import LogWalk
@@ -54,10 +54,4 @@ def copied_since(log: CommitLog, start: int, topic: str) -> Iterator[Record]:
 
 
 def _decoded(log: CommitLog, physical_offset: int) -> Record | None:
-    view = log.record(physical_offset)
-    if view is None:
-        return None
-    try:
-        return decode_record(view, check_crc=False)
-    except BadRecord:
-        return None
+    return readable_record(log.record(physical_offset))

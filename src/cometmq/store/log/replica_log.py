@@ -19,7 +19,6 @@ from cometmq.store.files.record_scan import Scanned, scan_record
 from cometmq.store.log.appender import Appender
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.log.log_scan import find_record
-from cometmq.store.queues.consume_queue import ConsumeQueue
 from cometmq.store.queues.consume_queues import ConsumeQueues
 from cometmq.store.recovery.log_follower import Follower
 from cometmq.store.watermarks import Watermarks
@@ -114,7 +113,8 @@ class ReplicaLog:
             self._appender.write_part()
         position = self.dispatched
         last: Scanned | None = None
-        queues: list[ConsumeQueue] = []
+        topics: list[str] = []
+        queue_ids: list[int] = []
         offsets: list[int] = []
         codes: list[int] = []
         texts: list[bytes] = []
@@ -127,14 +127,16 @@ class ReplicaLog:
                 continue
             last = record
             if (entered := self._follower.enter(record)) is not None:
-                queues.append(entered[0])
-                codes.append(entered[1])
+                queue, tags_code = entered
+                topics.append(queue.topic)
+                queue_ids.append(queue.queue_id)
+                codes.append(tags_code)
                 offsets.append(record.queue_offset)
                 texts.append(record.properties)
         if last is not None:
             self._appender.resume(last.store_timestamp, last.physical_offset)
             self._watermarks.dispatched.advance(position)
-            self._appender.tell(queues, offsets, codes, last.store_timestamp, texts)
+            self._appender.tell(topics, queue_ids, offsets, codes, last.store_timestamp, texts)
         self._watermarks.dispatched.advance(position)
         return self._end_of(position) is not None
 

@@ -9,7 +9,7 @@ import struct
 from functools import lru_cache
 from typing import Final
 
-from cometmq.model.messages.record import BadRecord, decode_record
+from cometmq.model.messages.record import readable_record
 from cometmq.store.files.queue_entry import ENTRY, ENTRY_BYTES, TAGS_CODE_AT
 from cometmq.store.index.index_files import IndexFiles
 from cometmq.store.log.commit_log import CommitLog
@@ -298,12 +298,8 @@ class Reader:
 
     def _code_of(self, queue: ConsumeQueue, physical_offset: int) -> int:
         """The code in the unit of a record, computed from the record; 0 if that is gone."""
-        view = self._log.record(physical_offset)
-        if view is None:
-            return 0
-        try:
-            record = decode_record(view, check_crc=False)
-        except BadRecord:
+        record = readable_record(self._log.record(physical_offset))
+        if record is None:
             return 0
         return self._delay_levels.tags_code(
             queue.topic, record.properties_text, record.store_timestamp
@@ -345,12 +341,10 @@ def found_null(
 
 def _carries(found: memoryview, topic: str, key: str, begin_ms: int, end_ms: int) -> bool:
     """The index only has hashes and seconds, so check the record itself."""
-    try:
-        record = decode_record(found, check_crc=False)
-    except BadRecord:
-        return False
+    record = readable_record(found)
     return (
-        record.topic == topic
+        record is not None
+        and record.topic == topic
         and begin_ms <= record.store_timestamp <= end_ms
         and key in index_keys(record.properties_text)
     )

@@ -372,14 +372,14 @@ def test_check_points_of_a_rocketmq_broker_come_through_its_timer(rig: PopRig) -
     ack = {"ao": 1, "bn": "b49", "c": GROUP, "pt": pop_time, "q": 0, "so": 0, "t": TOPIC}
 
     def arrive(tag: str, body: object) -> None:
-        rig.store.put(
-            NewMessage(
-                topic=REVIVE,
-                queue_id=3,
-                body=fastjson.dumps(body),
-                properties=f"TAGS\x01{tag}\x02TIMER_DEQUEUE_MS\x011\x02".encode(),
-            )
+        own = NewMessage(
+            topic=REVIVE,
+            queue_id=3,
+            body=fastjson.dumps(body),
+            properties=f"TAGS\x01{tag}\x02TIMER_DEQUEUE_MS\x011\x02".encode(),
         )
+        # Others that are stored with it are none of its business.
+        rig.store.put_all([NewMessage(topic="Other", queue_id=99, body=b"", properties=b""), own])
 
     arrive("ck", point)
     rig.advance(1)

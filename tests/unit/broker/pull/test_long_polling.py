@@ -5,13 +5,8 @@ from typing import Any
 
 import pytest
 
-from cometmq.broker.pull.long_polling import (
-    BYTES_MAX,
-    PORTION,
-    TICK_SECONDS,
-    LongPolling,
-    ParkedPull,
-)
+from cometmq.broker.pull.long_polling import TICK_SECONDS, LongPolling, ParkedPull
+from cometmq.broker.pull.parked_request import BYTES_MAX, PORTION
 from cometmq.protocol.command import Command
 from cometmq.testing.fake_clock import FakeClock
 from cometmq.testing.fake_loop import FakeLoop

@@ -145,9 +145,9 @@ class TestWaiting:
             rig.pull("T", **command)
         for value in ("1", "x", "5"):
             send(rig, value, a=value)
-        assert rig.long_polling.is_waiting_for("T", 0)
+        assert rig.long_polling.is_waiting_for(["T"], [0])
         send(rig, "6", a="6")
-        assert not rig.long_polling.is_waiting_for("T", 0)
+        assert not rig.long_polling.is_waiting_for(["T"], [0])
         rig.loop.turn()
         assert len(rig.long_polling) == 0
         (reply,) = rig.peer.take()

@@ -6,6 +6,7 @@ import asyncio
 
 from cometmq.base.errors import CometError, UsageError
 from cometmq.client.aio.instance.client_instance import ClientInstance
+from cometmq.client.blocks import AsyncBlock
 from cometmq.client.core.message_lookup import (
     INDEX_STEP_MS,
     TIME_MS_MAX,
@@ -37,7 +38,7 @@ QUERY_COUNT_MAX = 64
 """No broker returns more than this for one query."""
 
 
-class Queries:
+class Queries(AsyncBlock):
     """Queries about stored messages, part of every producer and consumer. Names are the user's, without namespace."""
 
     def _for_queries(self) -> ClientInstance:

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import replace
 from types import TracebackType
-from typing import Self
 
 from cometmq.base.clock import SystemClock
 from cometmq.base.errors import UsageError
@@ -49,18 +47,13 @@ class LitePullConsumer(Queries):
     ) -> None:
         """Raises UsageError for an invalid group name or address."""
         check_group(group)
-        config = config or LitePullConfig()
-        self._config = replace(config, client=config.client.with_name_servers(name_servers))
+        self._config = (config or LitePullConfig()).with_name_servers(name_servers)
         self._group = group
         self._clock: Clock = clock or SystemClock()
         self._running: LitePullWork | None = None
         self._subscriptions: dict[str, SubscriptionData] = {}
         self._assigned_by_hand: list[MessageQueue] | None = None
         self._listeners = Listeners()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
 
     async def __aexit__(
         self,

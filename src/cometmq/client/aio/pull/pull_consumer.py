@@ -8,9 +8,6 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
-from types import TracebackType
-from typing import Self
 
 from cometmq.base.errors import UsageError
 from cometmq.base.ports import Clock
@@ -50,24 +47,11 @@ class PullConsumer(Queries):
     ) -> None:
         """Raises UsageError for an invalid group name or address."""
         check_group(group)
-        config = config or PullConsumerConfig()
-        self._config = replace(config, client=config.client.with_name_servers(name_servers))
+        self._config = (config or PullConsumerConfig()).with_name_servers(name_servers)
         self._group = group
         self._clock = clock
         self._running: _Running | None = None
         self._listeners: dict[str, QueueListener] = {}
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     async def start(self) -> None:
         """Connect, and announce this consumer to the brokers. Does nothing if it is already running.

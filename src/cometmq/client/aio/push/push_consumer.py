@@ -15,9 +15,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import replace
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from cometmq.base.clock import SystemClock
 from cometmq.base.errors import UsageError
@@ -84,8 +82,7 @@ class PushConsumer(Queries):
         check_group(group)
         if (listener is None) == (batch_listener is None):
             raise UsageError("give a push consumer either a listener or a batch_listener")
-        config = config or PushConsumerConfig()
-        self.config = replace(config, client=config.client.with_name_servers(name_servers))
+        self.config = (config or PushConsumerConfig()).with_name_servers(name_servers)
         self.is_orderly = orderly
         self.hooks: list[ConsumeHook] = []
         """For trace and telemetry: called around each call of the listener."""
@@ -113,18 +110,6 @@ class PushConsumer(Queries):
         self._parts: RunningConsumer | None = None
 
     # The user's side.
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
 
     def subscribe(self, topic: str, expression: Expression = "*") -> None:
         """Want messages of a topic: all, those with tags like ``a || b``, those that meet a condition ``Sql(...)``, or
