@@ -147,7 +147,7 @@ def _trials(wish: argparse.Namespace) -> list[Trial]:
 
 def _impossible() -> dict[Fault, str]:
     """Faults that this machine cannot have, and why."""
-    why = {}
+    why: dict[Fault, str] = {}
     if compiler() is None:
         why |= dict.fromkeys(NEEDS_COMPILER, "no C compiler (cc)")
     if not has_tmpfs():

@@ -76,7 +76,7 @@ def duplicated(history: History) -> list[str]:
 
 
 def reordered(history: History) -> list[str]:
-    """Of one key in one queue. (A key changes its queue while a broker is gone; between two queues there is no order.)"""
+    """Of one key in one queue: a key changes its queue while a broker is gone, and between two there is no order."""
     highest: dict[tuple[str, Queue], int] = defaultdict(lambda: -1)
     seen: set[tuple[str, Queue]] = set()
     wrong = []

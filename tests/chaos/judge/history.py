@@ -51,8 +51,8 @@ class Position(NamedTuple):
 
 @dataclass
 class History:
-    """One run. ``stored`` are the ids found in the logs at the end, by workload. ``damaged`` are the ids whose only copy
-    a fault has destroyed on purpose. ``diverged`` says which replicas differ, and where."""
+    """One run. ``stored`` are the ids found in the logs at the end, by workload. ``damaged`` are the ids whose only
+    copy a fault has destroyed on purpose. ``diverged`` says which replicas differ, and where."""
 
     sends: list[Send] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Final, Protocol
 
-from tests.chaos.judge.history import FAILED, Delivery, History, Send, make_body, read_body
+from tests.chaos.judge.history import (
+    COMMITTED,
+    FAILED,
+    Delivery,
+    History,
+    Send,
+    make_body,
+    read_body,
+)
 
 from cometmq.base.errors import CometError
 from cometmq.client import (
@@ -83,7 +91,7 @@ class Senders:
         self,
         context: Context,
         workload: str,
-        send: Callable[[str, Message], asyncio.Future[SendResult] | object],
+        send: Callable[[str, Message], Awaitable[SendResult]],
         *,
         keeps_order: bool = False,
         fate: Callable[[str], str] | None = None,
@@ -122,16 +130,14 @@ class Senders:
         message = Message(topic=self._workload, body=body)
         status, queue, offset = FAILED, None, -1
         try:
-            result: SendResult = await self._send(id, message)  # type: ignore[misc]
+            result = await self._send(id, message)
             status, offset = result.status.value, result.queue_offset
             queue = (result.queue.broker_name, result.queue.queue_id)
         except CometError:
             pass  # Written down below: it may be stored or not.
-        extra = {}
-        if self._fate is not None:
-            extra["fate"] = self._fate(id)
+        fate = self._fate(id) if self._fate is not None else COMMITTED
         due = began + self._delay(id) if self._delay is not None else 0.0
         context.history.sends.append(
-            Send(self._workload, id, began, context.now(), status, queue, offset, due=due, **extra)
+            Send(self._workload, id, began, context.now(), status, queue, offset, fate, due)
         )
         return status != FAILED

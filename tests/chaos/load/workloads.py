@@ -1,4 +1,4 @@
-"""What the clients of a run do: unique sends, sends in order, transactions and delayed messages, each with a consumer."""
+"""What clients do in a run: unique sends, sends in order, transactions, delayed messages, each with a consumer."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """``pause_seconds``: how long a paused broker is away. Replication gives a silent peer 20 s, clients 3 to 30 s, a name
-    server 120 s."""
+    """``pause_seconds``: how long a paused broker is away. Replication gives a silent peer 20 s, clients 3 to 30 s, a
+    name server 120 s."""
 
     what: str
     trials: tuple[tuple[str, tuple[Fault, ...], float], ...]

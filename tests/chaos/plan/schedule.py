@@ -1,4 +1,4 @@
-"""When which fault hits whom: a list that follows from the seed, the mode, the faults and the length, and nothing else."""
+"""When which fault hits whom: a list that follows from seed, mode, faults and length, and from nothing else."""
 
 from __future__ import annotations
 

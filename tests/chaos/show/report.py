@@ -17,7 +17,8 @@ from tests.chaos.show.time_line import draw
 
 _STYLE: Final = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 1080px; margin: 2em auto; padding: 0 1em; color: #222 }
-table { border-collapse: collapse; margin: 1em 0 } td, th { border: 1px solid #ccc; padding: 3px 8px; text-align: right }
+table { border-collapse: collapse; margin: 1em 0 }
+td, th { border: 1px solid #ccc; padding: 3px 8px; text-align: right }
 th:first-child, td:first-child, .left { text-align: left } .bad { background: #f8c9c4 } .open { color: #888 }
 .good { background: #d8efdd } pre { background: #f4f4f4; padding: .6em; overflow: auto } h2 { margin-top: 2em }
 """

@@ -122,6 +122,9 @@ class BrokerHost:
     async def remove(self) -> None:
         """With everything that it has."""
         await self.process.kill()
+        self._remove_disk()
+
+    def _remove_disk(self) -> None:
         if self._is_mounted:
             subprocess.run(["umount", "--lazy", str(self._disk)], check=True)
             self._is_mounted = False

@@ -22,6 +22,7 @@ from cometmq.protocol.command import Command
 from cometmq.remoting.client import RemotingClient
 
 KNOWN_SECONDS_MAX: Final = 90.0
+METADATA_SECONDS_MAX: Final = 30.0
 POLL_SECONDS: Final = 0.1
 QUEUES: Final = 2
 
@@ -135,6 +136,22 @@ class Cluster:
                 assert reply.code == 0, f"{master.name} refuses {topic}: {reply.remark}"
             while not await self._is_known(topic):
                 await asyncio.sleep(POLL_SECONDS)
+
+    async def slaves_without(self, topic: str) -> list[str]:
+        """Slaves that have not taken over a topic from their master in time."""
+        lacking = [broker for broker in self.brokers.values() if not broker.is_master]
+        request = Command(RequestCode.GET_TOPIC_CONFIG, {"topic": topic})
+        try:
+            async with asyncio.timeout(METADATA_SECONDS_MAX):
+                while lacking:
+                    reply = await self._client.call(lacking[0].address, request, 5.0)
+                    if reply.code == 0:
+                        lacking.pop(0)
+                    else:
+                        await asyncio.sleep(POLL_SECONDS)
+        except TimeoutError:
+            pass
+        return [broker.name for broker in lacking]
 
     async def _is_known(self, topic: str) -> bool:
         request = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})

@@ -1,8 +1,8 @@
 """A broker's machine, as far as a test has to be its master: syncs that fail, a clock that jumps, power that goes.
 
-``machine.c`` is compiled once and loaded into the server before its system library. It keeps a shadow of each file as of
-its last sync. ``lose_power`` gives a dead server's files the content that a disk could have after a power loss: what was
-synced, and of the rest nothing or a random part.
+``machine.c`` is compiled once and loaded into the server before its system library. It keeps a shadow of each file as
+of its last sync. ``lose_power`` gives a dead server's files the content that a disk could have after a power loss: what
+was synced, and of the rest nothing or a random part.
 """
 
 from __future__ import annotations

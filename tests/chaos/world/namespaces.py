@@ -1,4 +1,4 @@
-"""Hosts in network namespaces of their own, joined by ``switch``: what happens to a packet is decided for each. Needs root."""
+"""Hosts in network namespaces of their own, joined by ``switch``, which decides for each packet. Needs root."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The network between hosts as a table of links, and how a broker is told its place in it.
 
-Two transports carry it out: ``namespaces`` gives each host a network of its own and passes packets on, ``proxies`` passes
-connections on and needs no rights. Hosts are named; ``clients`` is where the harness and its clients are.
+Two transports carry it out: ``namespaces`` gives each host a network of its own and passes packets on, ``proxies``
+passes connections on and needs no rights. Hosts are named; ``clients`` is where the harness and its clients are.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def links_under(kind: Fault, host: str, amount: float, hosts: Iterable[str]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a server listens (``bind``), where others find it (``address``), and its ports. ``name_server`` is what this
-    host has to call to reach the name server. ``command`` starts a program on the host."""
+    """Where a server listens (``bind``), where others find it (``address``), and its ports. ``name_server`` is what
+    this host has to call to reach the name server. ``command`` starts a program on the host."""
 
     bind: str
     address: str

@@ -37,6 +37,17 @@ class ServerProcess:
 
     async def start(self, is_ready: Callable[[], bool]) -> None:
         """Raises ServerFailed when it ends before it is ready, or takes too long."""
+        self._launch()
+        try:
+            async with asyncio.timeout(READY_SECONDS_MAX):
+                while not await asyncio.to_thread(is_ready):
+                    if not self.is_running:
+                        raise ServerFailed(f"{self.name} ended: {tail(self.log)}")
+                    await asyncio.sleep(POLL_SECONDS)
+        except TimeoutError:
+            raise ServerFailed(f"{self.name} was not ready in time: {tail(self.log)}") from None
+
+    def _launch(self) -> None:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 self.command,
@@ -46,14 +57,6 @@ class ServerProcess:
                 stdout=log,
                 stderr=log,
             )
-        try:
-            async with asyncio.timeout(READY_SECONDS_MAX):
-                while not await asyncio.to_thread(is_ready):
-                    if not self.is_running:
-                        raise ServerFailed(f"{self.name} ended: {tail(self.log)}")
-                    await asyncio.sleep(POLL_SECONDS)
-        except TimeoutError:
-            raise ServerFailed(f"{self.name} was not ready in time: {tail(self.log)}") from None
 
     async def kill(self) -> None:
         if self._process is not None:

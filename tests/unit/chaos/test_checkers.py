@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from tests.chaos.judge.checkers import CHECKS, judge
@@ -28,7 +30,7 @@ class Story:
     history: History = field(default_factory=History)
     now: float = 0.0
 
-    def send(self, id: str, **values: object) -> None:
+    def send(self, id: str, **values: Any) -> None:
         self.now += 1
         workload = id.partition("/")[0]
         sent = Send(workload, id, self.now, self.now, "SEND_OK", QUEUE, int(self.now))
@@ -129,9 +131,11 @@ def plant_diverged(story: Story) -> None:
         (Count.DIVERGED, plant_diverged),
     ],
 )
-def test_a_planted_violation_is_found_by_its_checker_alone(count: Count, plant: object) -> None:
+def test_a_planted_violation_is_found_by_its_checker_alone(
+    count: Count, plant: Callable[[Story], None]
+) -> None:
     story = good_story()
-    plant(story)  # type: ignore[operator]
+    plant(story)
     found = {name: len(wrong) for name, wrong in judge(story.history).items() if wrong}
     assert found == {count: 1}
 

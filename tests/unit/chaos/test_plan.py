@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from tests.chaos.plan.faults import GENTLE, WHAT_HAPPENS, Fault
 from tests.chaos.plan.modes import MEANING, MODES, Count
@@ -20,7 +22,7 @@ def test_a_long_run_has_every_fault_that_fits_one_after_the_other() -> None:
     for mode in MODES.values():
         planned = plan(1, 1200, mode, Fault, pause_seconds=22)
         assert {fault.kind for fault in planned} == {kind for kind in Fault if mode.fits(kind)}
-        for before, after in zip(planned, planned[1:], strict=False):
+        for before, after in pairwise(planned):
             assert before.at + before.seconds < after.at
         assert planned[-1].at + planned[-1].seconds <= 1200
 
