@@ -79,10 +79,8 @@ def main() -> None:
                 usable = Trial(
                     trial.mode, faults, trial.workloads, trial.seconds, trial.pause_seconds
                 )
-                asyncio.run(_run(usable, outcome, directory, library, wish.rate))
+                asyncio.run(_run(usable, outcome, directory, library, wish))
                 print("\n".join(summary.lines([outcome])), flush=True)
-                if wish.keep and not outcome.is_good:
-                    shutil.copytree(directory, Path(wish.keep) / directory.name, dirs_exist_ok=True)
                 shutil.rmtree(directory, ignore_errors=True)
                 report.write(
                     outcomes,
@@ -95,7 +93,7 @@ def main() -> None:
 
 
 async def _run(
-    trial: Trial, outcome: Outcome, directory: Path, library: Path | None, rate: float
+    trial: Trial, outcome: Outcome, directory: Path, library: Path | None, wish: argparse.Namespace
 ) -> None:
     commands = commands_of(outcome.server, directory / "home")
     # What clients complain about while their brokers are gone is no news.
@@ -112,7 +110,8 @@ async def _run(
         network=network,
         directory=directory,
         library=library,
-        rate=rate,
+        rate=wish.rate,
+        keep=Path(wish.keep) if wish.keep else None,
         tell=lambda line: print(line, flush=True),
     )
     await run.run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -38,6 +39,7 @@ TELL_SECONDS: Final = 5.0
 
 class Run:
     """Args:
+    keep: where to copy the files of a trial that breaks a promise.
     tell: shows a line of progress.
     """
 
@@ -51,6 +53,7 @@ class Run:
         directory: Path,
         library: Path | None,
         rate: float,
+        keep: Path | None,
         tell: Callable[[str], None],
     ) -> None:
         self._trial = trial
@@ -58,6 +61,8 @@ class Run:
         self._history = History()
         self._began = 0.0
         self._rate = rate
+        self._keep = keep
+        self._directory = directory
         self._tell_line = tell
         self._cluster = Cluster(
             trial.mode,
@@ -76,14 +81,28 @@ class Run:
         try:
             async with AsyncExitStack() as stack:
                 stack.push_async_callback(self._cluster.stop)
+                stack.push_async_callback(self._keep_what_broke)
                 await self._cluster.start()
                 await self._load_and_hurt()
                 await self._compare_replicas()
+                self._conclude()
         except (ServerFailed, TimeoutError, RuntimeError) as error:
+            self._conclude()
             outcome.error = f"{type(error).__name__}: {error}"
+
+    def _conclude(self) -> None:
         kinds = {each.kind for each in self._inflictor.inflicted}
-        outcome.inflicted = [asdict(each) for each in self._inflictor.inflicted]
-        conclude(outcome, self._history, self._trial.mode, kinds)
+        self._outcome.inflicted = [asdict(each) for each in self._inflictor.inflicted]
+        conclude(self._outcome, self._history, self._trial.mode, kinds)
+
+    async def _keep_what_broke(self) -> None:
+        """Before the disks go."""
+        is_good = self._outcome.is_good and self._outcome.counts
+        if self._keep is not None and not is_good:
+            target = self._keep / self._directory.name
+            await asyncio.to_thread(
+                shutil.copytree, self._directory, target, dirs_exist_ok=True, symlinks=True
+            )
 
     async def _load_and_hurt(self) -> None:
         trial, cluster = self._trial, self._cluster
