@@ -15,6 +15,7 @@ from cometmq.broker.clients.queue_locks import QueueLocks
 from cometmq.broker.config.live_config import LiveConfig
 from cometmq.broker.durability import Durability
 from cometmq.broker.send.flow_control import FlowControl
+from cometmq.broker.table_saver import freshened
 from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.consumer_offsets import OffsetTable
 
@@ -91,6 +92,9 @@ class Housekeeping:
         return self._live.current.consumers.flush_offset_interval_ms / 1000
 
     async def _save_offsets(self) -> None:
+        if self._offsets.is_saved:
+            return
+        await freshened(self._offsets)
         write = self._offsets.unsaved()
         if write is not None:
             # A cancelled wait does not end the thread, and the last save must not meet it.

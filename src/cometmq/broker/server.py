@@ -20,6 +20,7 @@ from cometmq.broker.core import BrokerCore, address_text, open_core
 from cometmq.broker.housekeeping import Housekeeping
 from cometmq.broker.master_duties import MasterDuties
 from cometmq.broker.registration import Registration
+from cometmq.broker.replication.metadata_sync import MetadataSync
 from cometmq.broker.replication.replication_room import ReplicationRoom
 from cometmq.broker.replication.role import Role
 from cometmq.broker.request_ports import RequestPorts
@@ -92,7 +93,7 @@ class Broker:
             await self._take_port(stack)
             core = self.core = self._open_core(stack)
             saver = TableSaver((core.topics, core.groups, core.filters, core.modes))
-            cluster, registration = self._join_cluster(stack)
+            client, cluster, registration = self._join_cluster(stack)
             rooms = self.rooms = Rooms(
                 core,
                 saved=saver.saved,
@@ -107,7 +108,10 @@ class Broker:
             housekeeping = self._housekeeping()
             stack.push_async_callback(housekeeping.stop)
             housekeeping.start()
-            self.replication = ReplicationRoom(core, registration)
+            metadata = MetadataSync(
+                core=core, delays=rooms.schedule, timers=rooms.timer.timed, client=client
+            )
+            self.replication = ReplicationRoom(core, registration, metadata)
             self.replication.register(self._ports)
             duties = MasterDuties(core, rooms.duties)
             self.role = Role(core, duties, registration, self.replication)
@@ -151,7 +155,9 @@ class Broker:
         stack.callback(core.store.close)
         return core
 
-    def _join_cluster(self, stack: AsyncExitStack) -> tuple[ClusterView, Registration]:
+    def _join_cluster(
+        self, stack: AsyncExitStack
+    ) -> tuple[RemotingClient, ClusterView, Registration]:
         config, core = self.live.current, self.core
         name_servers = split_addresses(config.network.name_servers)
         client = RemotingClient(config=config.remoting_client, tls=config.tls)
@@ -169,7 +175,7 @@ class Broker:
         )
         core.creation.created.append(registration.changed)
         core.creation.auto_created.append(cluster.spread)
-        return cluster, registration
+        return client, cluster, registration
 
     def _housekeeping(self) -> Housekeeping:
         core, rooms = self.core, self.rooms

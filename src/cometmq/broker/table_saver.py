@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from cometmq.base.errors import DiskFull
 
 log = logging.getLogger("cometmq.broker")
 
 RETRY_SECONDS: Final = 1.0
+PORTIONS_MAX: Final = 1000
+"""How often the loop goes on in between, however quickly a table changes meanwhile."""
 
 
 class SavedTable(Protocol):
@@ -25,6 +27,24 @@ class SavedTable(Protocol):
     def unsaved(self) -> Callable[[], None] | None:
         """Renders the table and returns the disk part of a save, for a worker thread; None when nothing changed."""
         ...
+
+
+@runtime_checkable
+class LargeTable(Protocol):
+    """A table whose text takes long to render, and is rendered in portions."""
+
+    def freshen(self) -> bool:
+        """Do a part of the work. Whether there is more to do."""
+        ...
+
+
+async def freshened(table: object) -> None:
+    """Return once most of a table's text is rendered; everybody else goes on in between."""
+    if isinstance(table, LargeTable):
+        for _ in range(PORTIONS_MAX):
+            if not table.freshen():
+                return
+            await asyncio.sleep(0)
 
 
 class TableSaver:
@@ -79,6 +99,7 @@ class TableSaver:
         waiting, self._waiting = self._waiting, []
         try:
             for table in self._tables:
+                await freshened(table)
                 if (write := table.unsaved()) is not None:
                     self._writing = asyncio.create_task(asyncio.to_thread(write))
                     await asyncio.shield(self._writing)

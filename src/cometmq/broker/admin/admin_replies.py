@@ -18,12 +18,16 @@ Saved = Callable[[], Awaitable[None]]
 NOT_SET: Final = "not set any response code"
 """RocketMQ leaves this remark in some successful replies; tools show it."""
 
+ON_MASTER_ONLY: Final = (
+    "Can't modify topic or subscription group from slave broker,"
+    " please execute it from master broker."
+)
+"""As RocketMQ 4.9 says it. 5.x takes such changes at a slave and loses them with the next sync."""
+
 
 def refuse_on_slave(identity: IdentityConfig) -> None:
     if identity.is_slave:
-        raise Refused(
-            ResponseCode.SYSTEM_ERROR, "this broker is a slave; make the change on its master"
-        )
+        raise Refused(ResponseCode.SYSTEM_ERROR, ON_MASTER_ONLY)
 
 
 async def reply_when_saved(saved: Saved, reply: Command) -> Command:

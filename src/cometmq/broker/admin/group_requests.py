@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable
 
 from cometmq.broker.admin.admin_replies import Saved, refuse_on_slave, reply_when_saved
-from cometmq.broker.admin.paging import page
+from cometmq.broker.admin.paging import PageWish, TablePages, when_rendered
 from cometmq.broker.broker_stats import BrokerStats
 from cometmq.broker.config.live_config import LiveConfig
 from cometmq.model.group import SubscriptionGroupConfig
@@ -14,7 +14,6 @@ from cometmq.model.names import group_fault
 from cometmq.protocol.bodies.group import (
     GroupForbidden,
     SubscriptionGroupList,
-    SubscriptionGroupTable,
     decode_group_config,
     encode_group_config,
 )
@@ -48,6 +47,7 @@ class GroupAdmin:
     ) -> None:
         self._live = live
         self._groups = groups
+        self._pages = TablePages(groups, lambda: {"forbiddenTable": groups.forbidden()})
         self._offsets = offsets
         self._stats = stats
         self._saved = saved
@@ -80,18 +80,15 @@ class GroupAdmin:
         )
         return reply_when_saved(self._saved, command.reply())
 
-    def all(self, connection: Connection, command: Command) -> Command:
+    def all(self, connection: Connection, command: Command) -> Command | Awaitable[Command]:
         header = decode_fields(GetAllGroupConfigHeader, command.ext)
-        configs = self._groups.all()
-        version = self._groups.version
-        body = SubscriptionGroupTable(
-            subscription_group_table=page(
-                configs, header.group_seq, header.data_version, header.max_group_num, version
-            ),
-            data_version=version,
-            forbidden_table=self._groups.forbidden(),
-        )
-        return command.reply(ext={"totalGroupNum": str(len(configs))}, body=body.encode())
+        wish = PageWish(header.group_seq, header.data_version, header.max_group_num)
+
+        def answer() -> Command:
+            body = self._pages.body(wish)
+            return command.reply(ext={"totalGroupNum": str(len(self._groups))}, body=body)
+
+        return when_rendered(self._groups, answer)
 
     def one(self, connection: Connection, command: Command) -> Command:
         name = decode_fields(GetGroupConfigHeader, command.ext).group
@@ -104,7 +101,8 @@ class GroupAdmin:
                 )
             _check_name(name)
             config = SubscriptionGroupConfig(group_name=name)
-            self._groups.put(config)
+            if not self._live.current.identity.is_slave:
+                self._groups.put(config)
         return command.reply(body=encode_group_config(config))
 
     def forbid(self, connection: Connection, command: Command) -> Awaitable[Command]:

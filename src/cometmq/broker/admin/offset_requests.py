@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable
 from typing import Final
 
+from cometmq.broker.admin.paging import when_rendered
 from cometmq.broker.clients.client_registry import ClientRegistry
 from cometmq.broker.schedule.schedule import Delays
 from cometmq.model.topic import TopicConfig
@@ -61,9 +63,9 @@ class OffsetAdmin:
         dispatcher.add(RequestCode.QUERY_CORRECTION_OFFSET, self.corrections)
         dispatcher.add(RequestCode.CLONE_GROUP_OFFSET, self.clone)
 
-    def all(self, connection: Connection, command: Command) -> Command:
+    def all(self, connection: Connection, command: Command) -> Command | Awaitable[Command]:
         """Everything, as a slave copies it."""
-        return command.reply(body=self._offsets.encode())
+        return when_rendered(self._offsets, lambda: command.reply(body=self._offsets.encode()))
 
     def delay_levels(self, connection: Connection, command: Command) -> Command:
         """How far each delay level has been delivered, as a slave copies it."""

@@ -14,7 +14,7 @@ from cometmq.broker.admin.admin_replies import (
     reply_when_saved,
     system_topic_names,
 )
-from cometmq.broker.admin.paging import page
+from cometmq.broker.admin.paging import PageWish, TablePages, when_rendered
 from cometmq.broker.admin.topic_attributes import changed_attributes, parse_changes
 from cometmq.broker.broker_stats import BrokerStats
 from cometmq.broker.config.live_config import LiveConfig
@@ -23,7 +23,6 @@ from cometmq.model.names import topic_fault
 from cometmq.model.topic import TopicConfig
 from cometmq.protocol.bodies.topic import (
     TopicConfigList,
-    TopicConfigTable,
     TopicList,
     encode_topic_config,
 )
@@ -66,8 +65,8 @@ class TopicAdmin:
         saved: Saved,
     ) -> None:
         self._live = live
-        self._identity = live.current.identity
         self._topics = topics
+        self._pages = TablePages(topics)
         self._offsets = offsets
         self._store = store
         self._stats = stats
@@ -104,7 +103,7 @@ class TopicAdmin:
     def delete(self, connection: Connection, command: Command) -> Awaitable[Command]:
         topic = decode_fields(DeleteTopicHeader, command.ext).topic
         self._check_name(topic)
-        refuse_on_slave(self._identity)
+        refuse_on_slave(self._live.current.identity)
         # With a topic goes what groups that popped it are to try again.
         for retry_topic in self._pop_retry_topics(topic):
             self._topics.remove(retry_topic)
@@ -124,17 +123,15 @@ class TopicAdmin:
         ]
         return [name for name in names if self._topics.get(name) is not None]
 
-    def all(self, connection: Connection, command: Command) -> Command:
+    def all(self, connection: Connection, command: Command) -> Command | Awaitable[Command]:
         header = decode_fields(GetAllTopicConfigHeader, command.ext)
-        configs = self._topics.all()
-        version = self._topics.version
-        body = TopicConfigTable(
-            topic_config_table=page(
-                configs, header.topic_seq, header.data_version, header.max_topic_num, version
-            ),
-            data_version=version,
-        )
-        return command.reply(ext={"totalTopicNum": str(len(configs))}, body=body.encode())
+        wish = PageWish(header.topic_seq, header.data_version, header.max_topic_num)
+
+        def answer() -> Command:
+            body = self._pages.body(wish)
+            return command.reply(ext={"totalTopicNum": str(len(self._topics))}, body=body)
+
+        return when_rendered(self._topics, answer)
 
     def one(self, connection: Connection, command: Command) -> Command:
         topic = decode_fields(GetTopicConfigHeader, command.ext).topic
@@ -144,14 +141,14 @@ class TopicAdmin:
         return command.reply(body=encode_topic_config(config))
 
     def system(self, connection: Connection, command: Command) -> Command:
-        names = sorted(system_topic_names(self._identity))
+        names = sorted(system_topic_names(self._live.current.identity))
         return command.reply(body=TopicList(topic_list=names).encode())
 
     def _store_all(
         self, connection: Connection, command: Command, wanted: list[TopicConfig]
     ) -> Awaitable[Command]:
         """All of ``wanted`` or, when one of them is refused, none. Set on return; saved and announced when awaited."""
-        refuse_on_slave(self._identity)
+        refuse_on_slave(self._live.current.identity)
         for config in wanted:
             self._check(config)
         configs = [self._with_attributes(config) for config in wanted]
@@ -186,7 +183,7 @@ class TopicAdmin:
     def _check_name(self, topic: str) -> None:
         if fault := topic_fault(topic):
             raise _refused(fault)
-        if is_system(topic, self._identity):
+        if is_system(topic, self._live.current.identity):
             raise _refused(f"The topic[{topic}] is conflict with system topic.")
 
     def _with_attributes(self, config: TopicConfig) -> TopicConfig:

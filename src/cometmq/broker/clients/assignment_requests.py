@@ -10,10 +10,11 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from cometmq.broker.admin.admin_replies import Saved, reply_when_saved
+from cometmq.broker.admin.admin_replies import Saved, refuse_on_slave, reply_when_saved
 from cometmq.broker.clients.client_registry import ClientRegistry
 from cometmq.broker.clients.pop_sharing import share_for_pop
 from cometmq.broker.clients.request_modes import RequestModes
+from cometmq.broker.config.live_config import LiveConfig
 from cometmq.model.allocation import allocate
 from cometmq.model.consumption import MessageModel
 from cometmq.model.message_queue import MessageQueue
@@ -50,12 +51,14 @@ class AssignmentAdmin:
     def __init__(
         self,
         *,
+        live: LiveConfig,
         topics: TopicTable,
         clients: ClientRegistry,
         modes: RequestModes,
         saved: Saved,
         queues_of: QueuesOf,
     ) -> None:
+        self._live = live
         self._topics = topics
         self._clients = clients
         self._modes = modes
@@ -71,6 +74,7 @@ class AssignmentAdmin:
         return self._assigned(command, QueryAssignmentBody.decode(command.body))
 
     def set_mode(self, connection: Connection, command: Command) -> Awaitable[Command]:
+        refuse_on_slave(self._live.current.identity)
         wish = SetMessageRequestModeBody.decode(command.body)
         if wish.topic.startswith(RETRY_PREFIX):
             raise Refused(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")

@@ -43,6 +43,7 @@ class ClientRoom:
         )
         self._locks = LockProcessor(self.locks)
         self._assignment = AssignmentAdmin(
+            live=core.live,
             topics=core.topics,
             clients=core.clients,
             modes=core.modes,

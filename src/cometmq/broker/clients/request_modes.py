@@ -49,6 +49,21 @@ class RequestModes:
                     " are kept",
                 )
         table.setdefault(mode.topic, {})[mode.consumer_group] = mode
+        self._changed()
+
+    def replace_all(self, modes: MessageRequestModes) -> None:
+        """Become a copy of another broker's table. Raises Refused when there are too many."""
+        count = sum(map(len, modes.message_request_mode_map.values()))
+        if count > MODES_MAX:
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"request modes of {count} groups and topics, no more than {MODES_MAX} are kept",
+            )
+        if modes != self.modes:
+            self.modes = modes
+            self._changed()
+
+    def _changed(self) -> None:
         self._change_count += 1
         if self.on_change is not None:
             self.on_change()

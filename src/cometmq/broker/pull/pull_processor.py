@@ -125,7 +125,7 @@ class PullProcessor:
         return self._reply(command, header, group, found)
 
     def _commit(self, header: PullMessageHeader) -> None:
-        if header.sys_flag & _COMMIT and not self._is_slave and header.commit_offset >= 0:
+        if header.sys_flag & _COMMIT and header.commit_offset >= 0:
             self._offsets.commit(
                 header.consumer_group, header.topic, header.queue_id, header.commit_offset
             )
@@ -348,7 +348,6 @@ class PullProcessor:
         self._is_lite_pull = config.polling.lite_pull
         self._is_long_polling = config.polling.long_polling
         self._short_polling_seconds = config.polling.short_polling_ms / 1000
-        self._is_slave = config.identity.is_slave
         self._is_slave_read = config.consumers.slave_read
         self.long_polling.capacity = config.polling.parked_max
 

@@ -15,6 +15,7 @@ from cometmq.broker.registration import MasterPlace, Registration
 from cometmq.broker.replication.feed import LogSpan
 from cometmq.broker.replication.ha_port import HaPort
 from cometmq.broker.replication.ha_requests import HaRequests
+from cometmq.broker.replication.metadata_sync import MetadataSync
 from cometmq.broker.replication.slave_link import SlaveLink
 from cometmq.broker.request_ports import RequestPorts
 from cometmq.store.message_store import MessageStore
@@ -26,11 +27,18 @@ ASK_SECONDS: Final = 2.0
 
 
 class ReplicationRoom:
-    """Args: registration: tells where the master is, and is asked again while nobody can be followed."""
+    """
+    Args:
+        registration: tells where the master is, and is asked again while nobody can be followed.
+        metadata: copies the master's tables.
+    """
 
-    def __init__(self, core: BrokerCore, registration: Registration) -> None:
+    def __init__(
+        self, core: BrokerCore, registration: Registration, metadata: MetadataSync
+    ) -> None:
         self._core = core
         self._registration = registration
+        self._metadata = metadata
         self._master: MasterPlace | None = None
         self._is_following = False
         self._timer: asyncio.TimerHandle | None = None
@@ -61,6 +69,7 @@ class ReplicationRoom:
     def follow(self) -> None:
         """Follow the master, as soon as it is known."""
         self._is_following = True
+        self._metadata.start()
         self._go()
 
     async def stop_following(self) -> None:
@@ -68,6 +77,7 @@ class ReplicationRoom:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        await self._metadata.stop()
         await self.link.stop()
 
     def _found(self, master: MasterPlace) -> None:
@@ -82,6 +92,7 @@ class ReplicationRoom:
         known = self._master.ha_address if self._master is not None else None
         address = self._core.live.current.replication.master_address or known
         self.link.follow(address)
+        self._metadata.follow(self._master.address if self._master is not None else None)
         if address is None:
             self._timer = asyncio.get_running_loop().call_later(ASK_SECONDS, self._ask)
 

@@ -110,7 +110,21 @@ class Schedule:
 
     def encode(self) -> bytes:
         """See ``Delays``."""
-        return self._table.encode(self._delivery.offsets)
+        is_running = self._delivery.is_running
+        return self._table.encode(self._delivery.offsets if is_running else self._table.offsets)
+
+    def take_over(self, content: bytes, log_offset: int) -> Callable[[], None] | None:
+        """The disk part of noting how far the master has delivered, for the next start; None while this delivers.
+
+        Args:
+            log_offset: what was delivered beyond the offsets in ``content`` has its copy in the log at or after this.
+
+        Raises:
+            RemoteProtocolError: it holds no offsets.
+        """
+        if self._delivery.is_running:
+            return None
+        return self._table.copying(content, log_offset)
 
     def positions(self) -> dict[int, tuple[int, int]]:
         """See ``Delays``."""

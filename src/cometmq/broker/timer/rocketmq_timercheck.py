@@ -16,12 +16,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from cometmq.base.errors import RemoteProtocolError
 from cometmq.broker.timer.timed_forms import TimedName, recalled_as
 from cometmq.model.messages.record import Record
 from cometmq.model.messages.timer_properties import TIMER_OUT_MS, TIMER_ROLL_TIMES
 
 FILE_BYTES: Final = 4096
 _FIELDS = struct.Struct(">7q")
+CHECKPOINT_BYTES: Final = _FIELDS.size
+"""What a master tells its slaves of it."""
+
+
+def checkpoint_file(checkpoint: bytes) -> bytes:
+    """The file for what a master told. Raises RemoteProtocolError."""
+    if len(checkpoint) != CHECKPOINT_BYTES:
+        raise RemoteProtocolError(
+            f"expected a timer checkpoint of {CHECKPOINT_BYTES} bytes, got {len(checkpoint)}"
+        )
+    return checkpoint.ljust(FILE_BYTES, b"\0")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from cometmq.base.ports import Clock, EventLoop, Files
 from cometmq.broker.broker_stats import BrokerStats
 from cometmq.broker.config.live_config import LiveConfig
 from cometmq.broker.timer.lanes import WALL, Lane, Lanes
+from cometmq.broker.timer.rocketmq_timercheck import CHECKPOINT_BYTES, checkpoint_file
 from cometmq.broker.timer.timed_forms import delay_ms, recall_form, waiting_form
 from cometmq.broker.timer.timer_delivery import TimerDelivery
 from cometmq.broker.timer.timer_progress import TimerProgress
@@ -38,6 +39,7 @@ WINDOW_MS_MIN: Final = 600_000
 _HOUR_MS: Final = 3_600_000
 _NONE: Final[Mapping[int, int]] = {}
 _NUMBER_CHARACTERS_MAX: Final = 19
+_PEER_FILE: Final = "config/timercheck"
 
 
 class TimedMessages:
@@ -141,6 +143,23 @@ class TimedMessages:
         times = [lane.now_ms() for lane in self._lanes] or [self._clock.wall_ms()]
         return min(times), max(times)
 
+    def checkpoint(self) -> bytes | None:
+        """How far delivery has come, in RocketMQ's form; None while it is stopped."""
+        return None if self._progress is None else self._progress.for_slave()[:CHECKPOINT_BYTES]
+
+    def take_over(self, checkpoint: bytes) -> Callable[[], None] | None:
+        """The disk part of noting how far the master has delivered, for the next start; None if there is no need.
+
+        Raises:
+            RemoteProtocolError: it is no checkpoint.
+        """
+        content = checkpoint_file(checkpoint)
+        if self._progress is not None or not self._store.queue_ids(TIMER_TOPIC):
+            # It delivers itself, or there is nothing to deliver.
+            return None
+        path = self._live.current.store.path(_PEER_FILE)
+        return lambda: self._files.replace(path, content)
+
     def recall(self, handle: RecallHandle, producer_group: str | None, born_host: bytes) -> Stored:
         """Take a message back that is not yet due. Raises as ``MessageStore.put``."""
         plain = NewMessage(
@@ -176,7 +195,7 @@ class TimedMessages:
         config = self._live.current.store
         progress = TimerProgress(
             directory=config.path("timer"),
-            peer_path=config.path("config/timercheck"),
+            peer_path=config.path(_PEER_FILE),
             store=self._store,
             files=self._files,
             clock=self._clock,

@@ -238,15 +238,23 @@ class TimerProgress:
         oldest = [place for one in waiting if (place := one.oldest()) is not None]
         if oldest and (record := self._store.decoded_at(min(oldest))) is not None:
             queue_offset = record.queue_offset
-        now_ms = self._clock.wall_ms()
-        read_ms = min(max(wake_of(one.done[0]) for one in waiting), now_ms)
-        content = PeerProgress.decode(self._peer_bytes()).moved(
-            read_ms=read_ms // PRECISION_MS_MAX * PRECISION_MS_MAX,
-            queue_offset=queue_offset,
-            now_ms=now_ms,
-        )
+        read_ms = min(max(wake_of(one.done[0]) for one in waiting), self._clock.wall_ms())
+        content = self._for_peer(read_ms, queue_offset)
         self._files.replace(self._peer_path, content)
         return _fingerprint(content)
+
+    def for_slave(self) -> bytes:
+        """In the same form what is done: everything that is due before the time that it names. Reads no index."""
+        before_ms = min(lane.waiting.done_before_ms(lane.now_ms()) for lane in self.lanes)
+        queue_offset = self._store.max_offset(TIMER_TOPIC, 0)
+        return self._for_peer(min(before_ms, self._clock.wall_ms()) - 1, queue_offset)
+
+    def _for_peer(self, read_ms: int, queue_offset: int) -> bytes:
+        return PeerProgress.decode(self._peer_bytes()).moved(
+            read_ms=max(read_ms // PRECISION_MS_MAX * PRECISION_MS_MAX, 0),
+            queue_offset=queue_offset,
+            now_ms=self._clock.wall_ms(),
+        )
 
     def _peer_bytes(self) -> bytes:
         return self._files.read(self._peer_path) if self._files.exists(self._peer_path) else b""

@@ -1,4 +1,4 @@
-"""The root of the room for messages with a time of delivery: what keeps them, and the request that takes one back."""
+"""The root of the room for messages with a time of delivery: what keeps them, and requests about them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from cometmq.broker.core import BrokerCore
 from cometmq.broker.request_ports import RequestPorts
 from cometmq.broker.timer.recall_processor import RecallProcessor
 from cometmq.broker.timer.timed_messages import TimedMessages
+from cometmq.broker.timer.timer_requests import TimerRequests
 
 
 class TimerRoom:
@@ -27,6 +28,7 @@ class TimerRoom:
             timed=self.timed,
             clock=core.clock,
         )
+        self._requests = TimerRequests(self.timed)
 
     def register(self, ports: RequestPorts) -> None:
-        ports.serve(self._recalls)
+        ports.serve(self._recalls, self._requests)

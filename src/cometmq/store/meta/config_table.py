@@ -9,16 +9,25 @@ Thread rule: the owner thread calls everything; what ``unsaved`` returns may run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
 from cometmq.base.ports import Clock, Files
 from cometmq.model.topic import DataVersion
 from cometmq.store.meta.json_file import BadContent, JsonFile, pretty, table_in
+from cometmq.store.meta.rendered_rows import RenderedRows, one_line
 
 T = TypeVar("T", bound=msgspec.Struct)
+
+
+class TableEntry(NamedTuple, Generic[T]):
+    """An entry as another broker, or a file, tells it."""
+
+    config: T
+    unknown_fields: dict[str, Any]
+    """What only brokers of another kind know; kept and written back."""
 
 
 class ConfigTable(Generic[T]):
@@ -33,8 +42,7 @@ class ConfigTable(Generic[T]):
         self._clock = clock
         self._file = JsonFile(f"{directory}/{self.FILE_NAME}", files)
         self._entries: dict[str, T] = {}
-        # Rendering is the largest part of a save, so each entry is rendered once per change, not once per save.
-        self._texts: dict[str, str] = {}
+        self._rows = RenderedRows(self._fields)
         self._unknown_fields: dict[str, dict[str, Any]] = {}
         self._other_content: dict[str, Any] = {}
         self._has_state_version = False
@@ -79,7 +87,7 @@ class ConfigTable(Generic[T]):
         for config in configs:
             name = self._name(config)
             self._entries[name] = config
-            self._texts.pop(name, None)
+            self._rows.changed(name)
             count += 1
         if count:
             self._changed()
@@ -88,17 +96,35 @@ class ConfigTable(Generic[T]):
         """Returns whether it was there."""
         if self._entries.pop(name, None) is None:
             return False
-        self._texts.pop(name, None)
+        self._rows.removed(name)
         self._unknown_fields.pop(name, None)
         self._changed()
         return True
 
-    def replace_all(self, configs: Iterable[T], version: DataVersion) -> None:
-        """Become a copy of another broker's table, including its version."""
-        self._entries = {self._name(config): config for config in configs}
-        self._texts = {}
-        self._changed()
+    def entry(self, name: str, fields: Mapping[str, Any]) -> TableEntry[T]:
+        """An entry by its fields on the wire or in the file. Raises msgspec.ValidationError."""
+        config = msgspec.convert({**fields, self.NAME_KEY: name}, self.ENTRY_CLASS, strict=False)
+        known = self.ENTRY_CLASS.__struct_encode_fields__
+        unknown = {key: value for key, value in fields.items() if key not in known}
+        return TableEntry(cast(T, config), unknown)
+
+    def replace_all(
+        self, entries: Mapping[str, TableEntry[T]], version: DataVersion
+    ) -> Collection[str]:
+        """Become a copy of another broker's table, including its version. The names that are gone."""
+        gone = self._entries.keys() - entries.keys()
+        for name in gone:
+            self._rows.removed(name)
+        for name, (config, unknown) in entries.items():
+            if self._entries.get(name) != config or self._unknown_fields.get(name, {}) != unknown:
+                self._rows.changed(name)
+        self._entries = {name: entry.config for name, entry in entries.items()}
+        self._unknown_fields = {
+            name: entry.unknown_fields for name, entry in entries.items() if entry.unknown_fields
+        }
         self.version = version
+        self._mark()
+        return gone
 
     def renew_version(self) -> None:
         """Change the version although the entries are the same, so that readers look at them again."""
@@ -122,20 +148,31 @@ class ConfigTable(Generic[T]):
 
         return write
 
+    def freshen(self) -> bool:
+        """Do a part of the work of the next ``unsaved`` or ``rows_of``. Whether there is more to do."""
+        return self._rows.freshen()
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether ``freshen`` would do nothing."""
+        return self._rows.is_fresh
+
     def encode(self) -> bytes:
         """The content of the file."""
-        for name, config in self._entries.items():
-            if name not in self._texts:
-                self._texts[name] = pretty(self._fields(name, config), 2)
         content = {**self._other_content, "dataVersion": self._version_fields()}
         parts = [f"\n\t{pretty(key)}:{pretty(value, 1)}" for key, value in content.items()]
-        rows = [f"\n\t\t{pretty(name)}:{self._texts[name]}" for name in self._entries]
-        table = "{" + ",".join(rows) + "\n\t}" if rows else "{}"
-        parts.append(f"\n\t{pretty(self.TABLE_KEY)}:{table}")
+        parts.append(f"\n\t{pretty(self.TABLE_KEY)}:{self._rows.table(self._entries)}")
         return ("{" + ",".join(sorted(parts)) + "\n}").encode()
+
+    def rows_of(self, names: Iterable[str]) -> bytes:
+        """Entries as a replica asks for them: a JSON object on one line."""
+        return one_line(self._rows.table(names))
 
     def _changed(self) -> None:
         self.version = self.version.next(self._clock.wall_ms())
+        self._mark()
+
+    def _mark(self) -> None:
         self.change_count += 1
         if self.on_change is not None:
             self.on_change()
@@ -144,15 +181,13 @@ class ConfigTable(Generic[T]):
         raise NotImplementedError
 
     def _read(self, content: dict[str, Any]) -> None:
-        known = set(self.ENTRY_CLASS.__struct_encode_fields__)
         entries: dict[str, T] = {}
         unknown_fields: dict[str, dict[str, Any]] = {}
         for name, fields in table_in(content, self.TABLE_KEY).items():
             if not isinstance(fields, dict):
                 raise BadContent(f"expected entry {name!r} to be an object")
-            named = {**fields, self.NAME_KEY: name}
-            entries[name] = cast(T, msgspec.convert(named, self.ENTRY_CLASS, strict=False))
-            if unknown := {key: value for key, value in fields.items() if key not in known}:
+            entries[name], unknown = self.entry(name, fields)
+            if unknown:
                 unknown_fields[name] = unknown
         version = table_in(content, "dataVersion")
         self.version = msgspec.convert(version, DataVersion, strict=False)
@@ -164,12 +199,11 @@ class ConfigTable(Generic[T]):
         }
         self._entries = entries
         self._unknown_fields = unknown_fields
-        self._texts = {}
+        self._rows.restart(entries)
 
-    def _fields(self, name: str, config: T) -> dict[str, Any]:
-        known = {
-            key: value for key, value in msgspec.to_builtins(config).items() if value is not None
-        }
+    def _fields(self, name: str) -> dict[str, Any]:
+        builtins = msgspec.to_builtins(self._entries[name])
+        known = {key: value for key, value in builtins.items() if value is not None}
         return dict(sorted({**self._unknown_fields.get(name, {}), **known}.items()))
 
     def _version_fields(self) -> dict[str, int]:

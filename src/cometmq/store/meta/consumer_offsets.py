@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from cometmq.base.ports import Clock, Files
-from cometmq.protocol import fastjson
 from cometmq.store.meta.json_file import BadContent, JsonFile, pretty, table_in
+from cometmq.store.meta.rendered_rows import RenderedRows, one_line
 
 _SEPARATOR = "@"
 _SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
@@ -26,6 +26,10 @@ _RESETS = "resetOffsetTable"
 
 PULLED_MAX: Final = 100_000
 """Maximum number of groups and topics whose pull offsets are kept; others seem to have nothing in flight."""
+
+
+PORTION: Final = 2000
+"""Keys of another broker's table that are taken over at once: a few milliseconds."""
 
 
 class _Reset(NamedTuple):
@@ -41,12 +45,20 @@ class OffsetTable:
         self._file = JsonFile(f"{directory}/consumerOffset.json", files)
         self._table: dict[str, dict[int, int]] = {}
         self._pulled: dict[str, dict[int, int]] = {}
+        self._rows = RenderedRows(lambda key: self._table[key])
+        self._pulled_rows = RenderedRows(lambda key: self._pulled[key])
         self._resets: dict[str, dict[int, _Reset]] = {}
         self._topics: dict[str, set[str]] = {}
         self._groups: dict[str, set[str]] = {}
         self._other_content: dict[str, Any] = {}
-        self._change_count = 0
+        self.change_count = 0
+        """Grows with every change of a committed offset."""
         self._saved_count = 0
+        self._has_pulled = False
+        self._sent_counts = -1, -1
+        self._sent = b""
+        self.on_commit: Callable[[str, str, int, int], None] | None = None
+        """Told of every offset that a group has committed here, unless it had it: group, topic, queue id, offset."""
 
     def load(self) -> None:
         """Read the file, or its backup; without either, the table is empty.
@@ -64,7 +76,10 @@ class OffsetTable:
             queues = self._add(topic, group)
         if queues.get(queue_id) != offset:
             queues[queue_id] = offset
-            self._change_count += 1
+            self._rows.changed(topic + _SEPARATOR + group)
+            self.change_count += 1
+            if self.on_commit is not None:
+                self.on_commit(group, topic, queue_id, offset)
 
     def query(self, group: str, topic: str, queue_id: int) -> int:
         """The committed offset; -1 if the group has none there."""
@@ -79,7 +94,9 @@ class OffsetTable:
             if len(self._pulled) >= PULLED_MAX:
                 return
             queues = self._pulled[key] = {}
-        queues[queue_id] = next_offset
+        if queues.get(queue_id) != next_offset:
+            queues[queue_id] = next_offset
+            self._pulled_rows.changed(key)
 
     def pull_offset(self, group: str, topic: str, queue_id: int) -> int:
         """How far the group has pulled; at least the committed offset."""
@@ -154,16 +171,18 @@ class OffsetTable:
         """Remove one group's offsets of one topic."""
         key = topic + _SEPARATOR + group
         self._pulled.pop(key, None)
+        self._pulled_rows.removed(key)
         self._resets.pop(key, None)
         if self._table.pop(key, None) is None:
             return
+        self._rows.removed(key)
         for table, outer, inner in ((self._topics, group, topic), (self._groups, topic, group)):
             table[outer].discard(inner)
             if not table[outer]:
                 del table[outer]
         if isinstance(other := self._other_content.get(_RESETS), dict):
             other.pop(key, None)
-        self._change_count += 1
+        self.change_count += 1
 
     def clone(self, source_group: str, group: str, topic: str | None = None) -> None:
         """Give ``group`` the offsets of another, in one topic or in all of them."""
@@ -173,8 +192,27 @@ class OffsetTable:
 
     def replace_all(self, table: Mapping[str, Mapping[int, int]]) -> None:
         """Become a copy of another broker's table, by ``topic@group``."""
-        self._fill({key: dict(queues) for key, queues in table.items()})
-        self._change_count += 1
+        for _ in self.replacing(table):
+            pass
+
+    def replacing(self, table: Mapping[str, Mapping[int, int]]) -> Iterator[None]:
+        """The same in portions: between two steps others may use the table, in which each key is new or old."""
+        for count, (key, queues) in enumerate(table.items(), 1):
+            if self._table.get(key) != queues:
+                self._put(key, dict(queues))
+                self._rows.changed(key)
+                self.change_count += 1
+            if count % PORTION == 0:
+                yield
+        gone = self._table.keys() - table.keys()
+        for key in gone:
+            topic, separator, group = key.partition(_SEPARATOR)
+            if separator:
+                self.remove(group, topic)
+            else:
+                del self._table[key]
+                self._rows.removed(key)
+                self.change_count += 1
 
     def cut(self, end_offset: Callable[[str, int], int]) -> int:
         """Lower offsets beyond the end of a queue, given by ``end_offset``. Returns how many were changed.
@@ -190,8 +228,9 @@ class OffsetTable:
             for queue_id, offset in queues.items():
                 if offset > (end := end_offset(topic, queue_id)):
                     queues[queue_id] = end
+                    self._rows.changed(key)
                     count += 1
-        self._change_count += count
+        self.change_count += count
         return count
 
     def save_if_changed(self) -> None:
@@ -199,9 +238,13 @@ class OffsetTable:
         if (write := self.unsaved()) is not None:
             write()
 
+    @property
+    def is_saved(self) -> bool:
+        return self.change_count == self._saved_count
+
     def unsaved(self) -> Callable[[], None] | None:
         """Render the table and return the disk part of a save, for a worker thread; None if nothing changed."""
-        if self._change_count == self._saved_count:
+        if self.is_saved:
             return None
         if isinstance(version := self._other_content.get("dataVersion"), dict):
             counter = int(version.get("counter", 0)) + 1
@@ -210,8 +253,8 @@ class OffsetTable:
                 "counter": counter,
                 "timestamp": self._clock.wall_ms(),
             }
-        content = pretty(self._content()).encode()
-        changes = self._change_count
+        content = self._text().encode()
+        changes = self.change_count
 
         def write() -> None:
             self._file.save(content)
@@ -219,17 +262,31 @@ class OffsetTable:
 
         return write
 
+    def freshen(self) -> bool:
+        """Do a part of the work of the next ``unsaved`` or ``encode``. Whether there is more to do."""
+        return self._rows.freshen() or self._pulled_rows.freshen()
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether ``freshen`` would do nothing."""
+        return self._rows.is_fresh and self._pulled_rows.is_fresh
+
     def encode(self) -> bytes:
         """The content of the file on one line, as a replica requests it."""
-        return fastjson.dumps(self._content())
+        counts = self._rows.change_count, self._pulled_rows.change_count
+        if self._sent_counts != counts:
+            self._sent, self._sent_counts = one_line(self._text()), counts
+        return self._sent
 
-    def _content(self) -> dict[str, Any]:
-        content = {**self._other_content, "offsetTable": self._table}
-        if self._pulled or _PULLED in content:
-            content[_PULLED] = self._pulled
-        if isinstance(known := content.get("groupTopicMap"), dict):
-            content["groupTopicMap"] = self._group_topics(known)
-        return dict(sorted(content.items()))
+    def _text(self) -> str:
+        content = {key: pretty(value, 1) for key, value in self._other_content.items()}
+        content["offsetTable"] = self._rows.table(self._table)
+        if self._pulled or self._has_pulled:
+            content[_PULLED] = self._pulled_rows.table(self._pulled)
+        if isinstance(known := self._other_content.get("groupTopicMap"), dict):
+            content["groupTopicMap"] = pretty(self._group_topics(known), 1)
+        parts = [f"\n\t{pretty(key)}:{content[key]}" for key in sorted(content)]
+        return "{" + ",".join(parts) + "\n}"
 
     def _group_topics(self, known: Mapping[str, Any]) -> dict[str, list[str]]:
         """5.x keeps each group's topics next to the offsets: those in the file, in their order, then newer ones."""
@@ -254,6 +311,13 @@ class OffsetTable:
         self._groups.setdefault(topic, set()).add(group)
         return queues
 
+    def _put(self, key: str, queues: dict[int, int]) -> None:
+        topic, separator, group = key.partition(_SEPARATOR)
+        if separator and key not in self._table:
+            self._add(topic, group)
+        # A key that we do not understand is kept unchanged.
+        self._table[key] = queues
+
     def _read(self, content: dict[str, Any]) -> None:
         table = _offsets_in(content, "offsetTable")
         others = {key: value for key, value in content.items() if key != "offsetTable"}
@@ -261,20 +325,16 @@ class OffsetTable:
             if name in others:
                 # As integer keys again, so that they are written without quotes, as before.
                 others[name] = _offsets_in(content, name)
-        self._fill(table)
-        self._pulled = dict(others.get(_PULLED, {}))
-        self._other_content = others
-
-    def _fill(self, table: dict[str, dict[int, int]]) -> None:
         self._table = {}
         self._topics = {}
         self._groups = {}
         for key, queues in table.items():
-            topic, separator, group = key.partition(_SEPARATOR)
-            if separator:
-                self._add(topic, group)
-            # A key that we do not understand is kept unchanged.
-            self._table[key] = queues
+            self._put(key, queues)
+        self._rows.restart(self._table)
+        self._pulled = dict(others.pop(_PULLED, {}))
+        self._has_pulled = _PULLED in content
+        self._pulled_rows.restart(self._pulled)
+        self._other_content = others
 
 
 def _offsets_in(content: Mapping[str, Any], name: str) -> dict[str, dict[int, int]]:

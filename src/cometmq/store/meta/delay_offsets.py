@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from cometmq.base.errors import RemoteProtocolError
 from cometmq.base.ports import Clock, Files
 from cometmq.protocol import fastjson
 from cometmq.store.meta.json_file import BadContent, JsonFile, pretty, table_in
@@ -59,6 +60,23 @@ class DelayOffsetTable:
             self.log_offset = log_offset
 
         return write
+
+    def copying(self, data: bytes, log_offset: int) -> Callable[[], None]:
+        """Become a copy of another broker's table, and return the disk part of its save; it may raise DiskFull.
+
+        Raises:
+            RemoteProtocolError: it is no such table.
+        """
+        content = fastjson.loads(data, limits=fastjson.BODY)
+        if not isinstance(content, dict):
+            raise RemoteProtocolError("expected offsets by delay level")
+        try:
+            self._read({**content, _LOG_OFFSET: log_offset})
+        except BadContent as error:
+            raise RemoteProtocolError(str(error)) from None
+        self.offsets = {level: max(offset, 0) for level, offset in self.offsets.items()}
+        kept = pretty({**self._content(self.offsets), _LOG_OFFSET: log_offset}).encode()
+        return lambda: self._file.save(kept)
 
     def encode(self, offsets: Mapping[int, int]) -> bytes:
         """RocketMQ's content on one line, as a replica requests it."""

@@ -35,8 +35,12 @@ class GroupTable(ConfigTable[SubscriptionGroupConfig]):
             table[group].pop(topic, None)
             if not table[group]:
                 del table[group]
-        self._other_content[_FORBIDDEN_KEY] = table
+        self.replace_forbidden(table)
         self._changed()
+
+    def replace_forbidden(self, table: dict[str, dict[str, int]]) -> None:
+        """Take another broker's word for it; part of a change of the table, which the caller makes."""
+        self._other_content[_FORBIDDEN_KEY] = table
 
     def _name(self, config: SubscriptionGroupConfig) -> str:
         return config.group_name

@@ -150,6 +150,15 @@ class Waiting:
             return wake_of(self._heap[0][0])
         return self._seconds[0] * 1000 if self._seconds else None
 
+    def done_before_ms(self, now_ms: int) -> int:
+        """A time before which nothing waits, as far as that is known without reading files."""
+        ends = [now_ms, self._near_end * BUCKET_MS]
+        if self._loads:
+            ends.append(self._loads[0].bucket * BUCKET_MS)
+        if (wake := self.next_wake_ms()) is not None:
+            ends.append(wake)
+        return min(ends)
+
     def changes(self) -> list[Change]:
         """What is not in the files yet."""
         return [

@@ -11,6 +11,7 @@ from cometmq.model.group import SubscriptionGroupConfig
 from cometmq.model.topic import DataVersion, TopicConfig
 from cometmq.protocol import fastjson
 from cometmq.store.meta.groups import GroupTable
+from cometmq.store.meta.rendered_rows import ROWS_AT_ONCE
 from cometmq.store.meta.topics import TopicTable
 from cometmq.testing.fake_clock import FakeClock
 from cometmq.testing.faulty_files import FaultyFiles
@@ -147,11 +148,40 @@ def test_a_replica_takes_table_and_version(files: FaultyFiles, clock: FakeClock)
     table = topic_table(files, clock)
     table.put(TopicConfig(topic_name="old"))
     version = DataVersion(counter=70, timestamp=5)
-    table.replace_all([TopicConfig(topic_name="new")], version)
+    fields = {"readQueueNums": 3, "ofAnotherKind": True}
+    assert set(table.replace_all({"new": table.entry("new", fields)}, version)) == {"old"}
     table.save_if_changed()
     again = topic_table(files, clock)
     assert again.names() == ["new"]
     assert again.version == version
+    assert b'"ofAnotherKind":true' in again.encode()
+
+
+def test_a_replica_that_takes_the_same_again_renders_nothing(
+    files: FaultyFiles, clock: FakeClock
+) -> None:
+    table = topic_table(files, clock)
+    table.put_many(TopicConfig(topic_name=f"T{number}") for number in range(3))
+    while table.freshen():
+        pass
+    same = {name: table.entry(name, {}) for name in ("T0", "T1")}
+    changed = {"T2": table.entry("T2", {"perm": 4})}
+    table.replace_all(same, DataVersion(counter=9))
+    assert table.is_fresh
+    table.replace_all({**same, **changed}, DataVersion(counter=10))
+    assert not table.is_fresh
+    assert table.rows_of(["T2"]).startswith(b'{"T2":{"order":false,"perm":4,')
+
+
+def test_the_text_of_many_entries_is_rendered_in_portions(
+    files: FaultyFiles, clock: FakeClock
+) -> None:
+    table = topic_table(files, clock)
+    table.put_many(TopicConfig(topic_name=f"T{number}") for number in range(ROWS_AT_ONCE * 2 + 1))
+    assert [table.freshen() for _ in range(4)] == [True, True, False, False]
+    table.put(TopicConfig(topic_name="T7", perm=2))
+    assert not table.is_fresh
+    assert b'"T7":{"order":false,"perm":2,' in table.rows_of(["T8", "T7"])
 
 
 def test_a_full_disk_is_told_and_made_up_for(files: FaultyFiles, clock: FakeClock) -> None:
