@@ -135,7 +135,7 @@ class Run:
                 stack.push_async_callback(workload.close)
             telling = asyncio.create_task(self._tell_now_and_then())
             stack.callback(telling.cancel)
-            await self._inflictor.run(planned)
+            await self._inflictor.run(planned, trial.seconds)
             await asyncio.sleep(max(0.0, trial.seconds - self._now()))
             for workload in workloads:
                 await workload.stop_sending()

@@ -51,9 +51,9 @@ PROFILES: Final = {
     "ci": Profile(
         "two minutes",
         (
-            ("async-flush", (*_QUICK, Fault.SYNC_FAILS), 18),
-            ("sync-flush", (Fault.KILL, Fault.POWER_LOSS), 15),
-            ("sync-master", (Fault.KILL, Fault.CUT, Fault.FAIL_OVER), 20),
+            ("async-flush", (*_QUICK, Fault.SYNC_FAILS), 25),
+            ("sync-flush", (Fault.KILL, Fault.POWER_LOSS), 22),
+            ("sync-master", (Fault.KILL, Fault.CUT, Fault.FAIL_OVER), 32),
         ),
         8,
     ),

@@ -60,10 +60,12 @@ class Inflictor:
             **dict.fromkeys(NETWORK, self._network),
         }
 
-    async def run(self, planned: list[PlannedFault]) -> None:
+    async def run(self, planned: list[PlannedFault], until: float) -> None:
         """At the end everything is as it was: all run, all links are good."""
         for fault in planned:
-            # A restart may take longer than planned; then the next fault comes later.
+            # A restart may take longer than planned; then the next fault comes later, or not at all.
+            if self._now() > until:
+                break
             await asyncio.sleep(max(0.0, fault.at - self._now()))
             began = self._now()
             self._tell(f"{fault.kind} {fault.target} {fault.amount or ''}")
