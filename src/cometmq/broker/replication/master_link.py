@@ -71,7 +71,9 @@ class MasterLink(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._is_paused = False
         self._is_scheduled = False
-        self._has_joined = False
+        self._first_report: int | None = None
+        self.has_joined = False
+        """It stores what it is sent. A peer that only fetches a piece of the log never reports again."""
 
     @property
     def confirmed(self) -> int:
@@ -85,6 +87,13 @@ class MasterLink(asyncio.Protocol):
         if self._transport is not None and self.is_open:
             logger.info("slave disconnected peer=%s reason=%s", self.peer, reason)
             self._transport.abort()
+
+    def _refuse(self, error: RemoteProtocolError) -> None:
+        """Say where this log ends, which tells a slave that has more how far back to look, and hang up."""
+        logger.warning("slave refused peer=%s reason=%s", self.peer, error)
+        if self._transport is not None and self.is_open:
+            self._transport.write(encode_transfer(self._log.span.end, 0))
+            self._transport.close()
 
     def log_grew(self) -> None:
         """There is more to send. What is appended in one turn of the loop is sent together."""
@@ -125,13 +134,14 @@ class MasterLink(asyncio.Protocol):
                 return
             self.feed.reported(offset, self._log.span, self._loop.time())
         except RemoteProtocolError as error:
-            logger.warning("slave refused peer=%s reason=%s", self.peer, error)
-            self.close("it was refused")
+            self._refuse(error)
             return
-        if self._has_joined:
+        if self._first_report is None:
+            self._first_report = offset
+        if self.has_joined:
             self._slaves.confirmed(self, offset)
-        else:
-            self._has_joined = True
+        elif offset > self._first_report or offset == self._log.span.end:
+            self.has_joined = True
             logger.info("slave connected peer=%s log_end=%d", self.peer, offset)
             self._slaves.joined(self, offset)
         self.log_grew()
@@ -145,7 +155,7 @@ class MasterLink(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        if self._has_joined:
+        if self.has_joined:
             logger.info("slave gone peer=%s reason=%s", self.peer, exc or "closed")
         self._slaves.left(self)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from cometmq.base.errors import RecordTooLarge
+from cometmq.base.errors import RecordTooLarge, UsageError
 from cometmq.base.ports import Clock, File, Files
 from cometmq.model.messages.record import encode_blank
 from cometmq.model.messages.record_layout import (
@@ -116,8 +116,11 @@ class CommitLog:
 
     def begin_at(self, offset: int) -> None:
         """Let an empty log start at the first byte of a file, as a replica of one whose older files are gone."""
-        assert not self.row.files, self
+        assert self.end == self.row.start, self
         assert offset % self.file_bytes == 0, offset
+        # A crash may have left a file without a record.
+        self.row.cut(self.row.start)
+        self._file = None
         self.end = self._limit = self._ahead_at = offset
 
     def append_raw(self, data: bytes) -> None:
@@ -135,6 +138,25 @@ class CommitLog:
         self.end += len(data)
         if self.end >= self._ahead_at:
             self._start_ahead()
+
+    def overwrite(self, offset: int, data: bytes) -> File:
+        """Write over bytes that the log has, within one file. The caller syncs the returned file, and closes it.
+
+        Raises:
+            DiskFull: a hole in the file that the disk cannot fill.
+            UsageError: the log does not hold so many bytes there.
+        """
+        log_file = self.row.at(offset)
+        if log_file is None or self.view(offset, len(data)) is None:
+            raise UsageError(f"the log does not hold {len(data)} bytes at offset {offset}")
+        # By a descriptor of its own: old files are mapped for reading only.
+        file = self._files.open(log_file.path, mapped=False)
+        try:
+            file.write_at(offset - log_file.start, data)
+        except BaseException:
+            file.close()
+            raise
+        return file
 
     def view(self, offset: int, size_bytes: int) -> memoryview | None:
         """Bytes of the log without a copy; None if they do not exist, or no longer."""
@@ -173,6 +195,8 @@ class CommitLog:
 
     def sync_range(self, start: int, end: int) -> None:
         """Make the bytes between two offsets durable. Called by the flusher. Raises OSError."""
+        # A log that began late, as the copy of one whose older files are gone, has nothing before its first file.
+        start = max(start, self.row.start)
         while start < end and (log_file := self.row.at(start)) is not None:
             log_file.file.sync()
             start = log_file.start + self.file_bytes
