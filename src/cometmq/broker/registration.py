@@ -268,6 +268,7 @@ class _Link:
             RegisterBrokerBody(topics=table), compressed=settings.compressed, version=VERSION
         )
         identity = self._identity()
+        acting = self._live.current.acting
         header = RegisterBrokerHeader(
             broker_name=identity.broker_name,
             broker_addr=self._address,
@@ -276,6 +277,9 @@ class _Link:
             broker_id=identity.broker_id,
             compressed=settings.compressed,
             body_crc32=zlib.crc32(body) & 0x7FFFFFFF,
+            # Said in any case: the topics of a slave that says nothing of it are no route for anybody.
+            enable_acting_master=acting.is_enabled,
+            heartbeat_timeout_millis=acting.silence_ms if acting.is_enabled else None,
         )
         reply = await connection.call(
             Command(code=RequestCode.REGISTER_BROKER, ext=encode_fields(header), body=body),

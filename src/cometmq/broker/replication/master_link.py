@@ -88,6 +88,13 @@ class MasterLink(asyncio.Protocol):
             logger.info("slave disconnected peer=%s reason=%s", self.peer, reason)
             self._transport.abort()
 
+    def _refuse(self, error: RemoteProtocolError) -> None:
+        """Say where this log ends, which tells a slave that has more how far back to look, and hang up."""
+        logger.warning("slave refused peer=%s reason=%s", self.peer, error)
+        if self._transport is not None and self.is_open:
+            self._transport.write(encode_transfer(self._log.span.end, 0))
+            self._transport.close()
+
     def log_grew(self) -> None:
         """There is more to send. What is appended in one turn of the loop is sent together."""
         if not self._is_scheduled and not self._is_paused:
@@ -127,8 +134,7 @@ class MasterLink(asyncio.Protocol):
                 return
             self.feed.reported(offset, self._log.span, self._loop.time())
         except RemoteProtocolError as error:
-            logger.warning("slave refused peer=%s reason=%s", self.peer, error)
-            self.close("it was refused")
+            self._refuse(error)
             return
         if self._first_report is None:
             self._first_report = offset

@@ -101,7 +101,7 @@ class ActingMaster:
 
     async def look(self) -> None:
         """Ask which brokers of this name are there, and act accordingly. Without an answer all stays as it is."""
-        members = await self._members()
+        members = await self.members()
         if members is None:
             return
         identity = self._core.live.current.identity
@@ -165,7 +165,7 @@ class ActingMaster:
         )
         return Command(code=RequestCode.BROKER_HEARTBEAT, ext=encode_fields(beat))
 
-    async def _members(self) -> Mapping[int, str] | None:
+    async def members(self) -> Mapping[int, str] | None:
         """The brokers by id, as the first name server tells that answers."""
         identity = self._core.live.current.identity
         header = GetBrokerMemberGroupHeader(
