@@ -131,7 +131,10 @@ class NameServer:
 
 
 class Broker:
-    """One master broker. It may be another make after each stop; port, name and directory stay."""
+    """One broker, a master unless its settings say otherwise.
+
+    After each stop it may be another make, with other ``settings``; port, name and directory stay.
+    """
 
     def __init__(
         self, name_servers: Sequence[NameServer], directory: Path, name: str, **settings: object
@@ -144,7 +147,7 @@ class Broker:
         self.port = free_ports(0, -2, +1)[0]
         self._name_servers = name_servers
         self._conf = directory / f"{name}.conf"
-        self._settings: dict[str, object] = {
+        self.settings: dict[str, object] = {
             "listenPort": self.port,
             "brokerClusterName": "interop-cluster",
             "brokerName": name,
@@ -168,7 +171,7 @@ class Broker:
         command = [*commands.broker, "-n", addresses, "-c", str(self._conf)]
         self._server = Server(self.name, command, commands.environment, self.directory)
         self._is_theirs = _is_theirs(commands)
-        values = {**RELIEF, **self._settings} if self._is_theirs else self._settings
+        values = {**RELIEF, **self.settings} if self._is_theirs else self.settings
         self._conf.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
         self._server.start(lambda: accepts(self.port) and (not until_known or self.is_known()))
 
