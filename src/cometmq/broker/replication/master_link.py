@@ -72,6 +72,17 @@ class MasterLink(asyncio.Protocol):
         self._is_paused = False
         self._is_scheduled = False
         self._has_joined = False
+        self._is_told = False
+
+    @property
+    def is_paused(self) -> bool:
+        """The slave does not take what it was sent."""
+        return self._is_paused
+
+    @property
+    def unsent_bytes(self) -> int:
+        """What waits in memory for the slave to take it."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     @property
     def confirmed(self) -> int:
@@ -82,9 +93,8 @@ class MasterLink(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     def close(self, reason: str) -> None:
-        if self._transport is not None and self.is_open:
-            logger.info("slave disconnected peer=%s reason=%s", self.peer, reason)
-            self._transport.abort()
+        if self.is_open:
+            self._abort(logging.INFO, "slave disconnected peer=%s reason=%s", reason)
 
     def log_grew(self) -> None:
         """There is more to send. What is appended in one turn of the loop is sent together."""
@@ -115,8 +125,7 @@ class MasterLink(asyncio.Protocol):
         self.peer = f"{host}:{port}"
         refusal = self._admits(self, host)
         if refusal is not None:
-            logger.warning("slave refused peer=%s reason=%s", self.peer, refusal)
-            self.close("it was refused")
+            self._refuse(refusal)
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -125,8 +134,7 @@ class MasterLink(asyncio.Protocol):
                 return
             self.feed.reported(offset, self._log.span, self._loop.time())
         except RemoteProtocolError as error:
-            logger.warning("slave refused peer=%s reason=%s", self.peer, error)
-            self.close("it was refused")
+            self._refuse(str(error))
             return
         if self._has_joined:
             self._slaves.confirmed(self, offset)
@@ -145,11 +153,21 @@ class MasterLink(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        if self._has_joined:
+        if self._has_joined and not self._is_told:
             logger.info("slave gone peer=%s reason=%s", self.peer, exc or "closed")
         self._slaves.left(self)
 
     # Inside.
+
+    def _refuse(self, reason: str) -> None:
+        self._abort(logging.WARNING, "slave refused peer=%s reason=%s", reason)
+
+    def _abort(self, level: int, line: str, reason: str) -> None:
+        """One line for the end of a connection, whoever brings it about."""
+        logger.log(level, line, self.peer, reason)
+        self._is_told = True
+        if self._transport is not None:
+            self._transport.abort()
 
     def _send_more(self) -> None:
         self._is_scheduled = False

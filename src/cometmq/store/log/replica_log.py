@@ -159,7 +159,16 @@ class ReplicaLog:
         assert log_file is not None
         view = log_file.file.view(0, self._log.file_bytes)
         at = position - log_file.start
-        if peek(view, at)[1] == MAGIC_BLANK:
+        size_bytes, magic = peek(view, at)
+        room = self._log.file_bytes - at
+        if size_bytes > room or (magic == MAGIC_BLANK and size_bytes < room):
+            raise CorruptFile(
+                log_file.path,
+                f"the record at byte {at} (offset {position}) says to have {size_bytes} bytes, where {room} are left",
+                "Give both brokers the same mappedFileSizeCommitLog and empty this store. If they have it, the "
+                "master's log is damaged there: look into the master's log.",
+            )
+        if magic == MAGIC_BLANK:
             return None, following
         record = scan_record(view, at, log_file.start, check_crc=True)
         if record is None:
@@ -181,7 +190,7 @@ class ReplicaLog:
         size_bytes, magic = peek(view, at)
         if magic == MAGIC_BLANK:
             size_bytes = log.file_bytes - at
-        if size_bytes <= 0:
+        if size_bytes <= 0 or size_bytes > log.file_bytes - at:
             # For the caller to find out what it is.
             return position + BLANK_BYTES
         return position + size_bytes if position + size_bytes <= log.end else None
