@@ -103,6 +103,7 @@ class System:
     broker: subprocess.Popen[bytes]
     name_server: subprocess.Popen[bytes]
     start_seconds: float
+    slave: subprocess.Popen[bytes] | None = None
     has_backlog: bool = False
 
     @property
@@ -111,12 +112,16 @@ class System:
 
     def pause(self) -> None:
         """Let it sleep. An idle RocketMQ 5.5.0 takes a whole core, which is not there for another one's round."""
-        self.broker.send_signal(signal.SIGSTOP)
-        self.name_server.send_signal(signal.SIGSTOP)
+        for process in reversed(self._processes()):
+            process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        self.name_server.send_signal(signal.SIGCONT)
-        self.broker.send_signal(signal.SIGCONT)
+        for process in self._processes():
+            process.send_signal(signal.SIGCONT)
+
+    def _processes(self) -> list[subprocess.Popen[bytes]]:
+        slaves = [self.slave] if self.slave is not None else []
+        return [self.name_server, *slaves, self.broker]
 
     @contextlib.contextmanager
     def awake(self) -> Iterator[None]:
@@ -162,23 +167,40 @@ def running(
     )
     broker_conf = directory / "broker.conf"
     broker_conf.write_text(_broker_conf(broker_port, store, setup))
+    name_server_address = f"127.0.0.1:{name_server_port}"
     try:
         command = [*commands.name_server, "-c", str(name_server_conf)]
         with _process(command, commands, directory) as first:
             _wait(first, directory, lambda: accepts(name_server_port))
             started = time.monotonic()
-            command = [
-                *commands.broker,
-                "-n",
-                f"127.0.0.1:{name_server_port}",
-                "-c",
-                str(broker_conf),
-            ]
-            with _process(command, commands, directory) as second:
+            command = [*commands.broker, "-n", name_server_address, "-c", str(broker_conf)]
+            with _process(command, commands, directory) as second, contextlib.ExitStack() as stack:
+                slave = None
+                if setup.has_slave:
+                    slave = stack.enter_context(_slave(name_server_address, commands, directory))
                 _wait(second, directory, lambda: _accepts_a_send(program, broker_port))
-                yield System(name, broker_port, second, first, time.monotonic() - started)
+                if slave is not None:
+                    copy = directory / "slave" / "commitlog"
+                    _wait(slave, directory, lambda: copy.exists() and any(copy.iterdir()))
+                yield System(name, broker_port, second, first, time.monotonic() - started, slave)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _slave(
+    name_server: str, commands: Commands, directory: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    conf = directory / "slave.conf"
+    port = free_ports(0, -2, +1)[0]
+    conf.write_text(
+        _broker_conf(port, directory / "slave", Setup.ASYNC)
+        .replace("brokerId=0", "brokerId=1")
+        .replace("ASYNC_MASTER", "SLAVE")
+    )
+    command = [*commands.broker, "-n", name_server, "-c", str(conf)]
+    with _process(command, commands, directory) as process:
+        yield process
 
 
 def _broker_conf(port: int, store: Path, setup: Setup) -> str:
@@ -187,6 +209,7 @@ def _broker_conf(port: int, store: Path, setup: Setup) -> str:
         "brokerClusterName": "bench-cluster",
         "brokerName": BROKER_NAME,
         "brokerId": 0,
+        "brokerRole": "SYNC_MASTER" if setup is Setup.COPIED_SYNC else "ASYNC_MASTER",
         "brokerIP1": "127.0.0.1",
         "storePathRootDir": store,
         "storePathCommitLog": store / "commitlog",

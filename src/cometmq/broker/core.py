@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import socket
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cometmq.base.errors import ConfigError, DiskFull
 from cometmq.base.ports import Clock, EventLoop, Files
@@ -20,6 +20,7 @@ from cometmq.broker.config.broker_config import BrokerConfig
 from cometmq.broker.config.live_config import LiveConfig
 from cometmq.broker.durability import Durability
 from cometmq.broker.filters.consumer_filters import ConsumerFilters
+from cometmq.broker.pull.master_presence import MasterPresence
 from cometmq.broker.replication.replicas import Replicas
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.model.address import pack_host
@@ -55,6 +56,8 @@ class BrokerCore:
     replicas: Replicas
     """The slaves that are connected, and what they have."""
     durability: Durability
+    master: MasterPresence = field(default_factory=MasterPresence)
+    """Means something at a slave only."""
 
     @property
     def broker_name(self) -> str:

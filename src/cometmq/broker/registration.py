@@ -278,6 +278,7 @@ class _Link:
             RegisterBrokerBody(topics=table), compressed=settings.compressed, version=VERSION
         )
         identity = self._identity()
+        acting = self._live.current.acting
         header = RegisterBrokerHeader(
             broker_name=identity.broker_name,
             broker_addr=self._address,
@@ -286,6 +287,8 @@ class _Link:
             broker_id=identity.broker_id,
             compressed=settings.compressed,
             body_crc32=zlib.crc32(body) & 0x7FFFFFFF,
+            enable_acting_master=True if acting.is_enabled else None,
+            heartbeat_timeout_millis=acting.silence_ms if acting.is_enabled else None,
         )
         reply = await connection.call(
             Command(code=RequestCode.REGISTER_BROKER, ext=encode_fields(header), body=body),

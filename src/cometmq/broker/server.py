@@ -20,6 +20,7 @@ from cometmq.broker.core import BrokerCore, address_text, open_core
 from cometmq.broker.housekeeping import Housekeeping
 from cometmq.broker.master_duties import MasterDuties
 from cometmq.broker.registration import Registration
+from cometmq.broker.replication.acting.member_group import ActingMaster
 from cometmq.broker.replication.metadata_sync import MetadataSync
 from cometmq.broker.replication.replication_room import ReplicationRoom
 from cometmq.broker.replication.role import Role
@@ -113,14 +114,20 @@ class Broker:
             metadata = MetadataSync(
                 core=core, delays=rooms.schedule, timers=rooms.timer.timed, client=client
             )
-            self.replication = ReplicationRoom(core, registration, metadata)
+            acting = ActingMaster(
+                core=core,
+                client=client,
+                name_servers=split_addresses(config.network.name_servers),
+                config=config.acting,
+            )
+            self.replication = ReplicationRoom(core, registration, metadata, acting)
             self.replication.register(self._ports)
             duties = MasterDuties(core, rooms.duties)
             self.role = Role(core, duties, registration, self.replication)
             stack.push_async_callback(self.role.stop)
             await self.role.take_up()
             await self._listen()
-            stack.push_async_callback(self.replication.port.stop)
+            stack.push_async_callback(self.replication.stop)
             stack.push_async_callback(self._ports.drain, core.durability)
             registration.ha_address = await self._listen_for_slaves()
             stack.push_async_callback(self.role.withdraw)
@@ -219,7 +226,7 @@ class Broker:
         port = config.replication.port
         if not port and config.network.listen_port:
             port = config.network.listen_port + 1
-        bound = await self.replication.port.start(config.network.bind_address, port)
+        bound = await self.replication.start(config.network.bind_address, port)
         return address_text(config.identity.ip2, bound)
 
     def __repr__(self) -> str:

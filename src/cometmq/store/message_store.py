@@ -24,15 +24,17 @@ from cometmq.base.errors import (
     StoreError,
     UsageError,
 )
-from cometmq.base.ports import Clock, Files, Lock
+from cometmq.base.ports import Clock, File, Files, Lock
 from cometmq.model.messages.record import Record, readable_record
 from cometmq.model.messages.sink_mark import SinkMark
 from cometmq.store.files.file_names import QUEUES_DIRECTORY
 from cometmq.store.index.index_files import IndexFiles
 from cometmq.store.log.appender import Appender, Listener
 from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.log.damage import Damages
 from cometmq.store.log.delivered import Delivered, copied_since, delivered_since
 from cometmq.store.log.new_messages import NewMessage, NewMessages, Stored, StoredMessages
+from cometmq.store.log.record_check import is_sound
 from cometmq.store.log.replica_log import ReplicaLog
 from cometmq.store.log.sink_scan import SinkRows, sink_marks_since, sink_rows
 from cometmq.store.queues.consume_queues import ConsumeQueues
@@ -51,6 +53,7 @@ from cometmq.store.read.bulk_reader import BulkLimits, BulkReader, BulkResult
 from cometmq.store.read.collect import RecordFilter
 from cometmq.store.read.read_results import GetResult, QueryResult
 from cometmq.store.read.reader import Reader
+from cometmq.store.read.soundness import Soundness
 from cometmq.store.recovery.checkpoint import Checkpoint
 from cometmq.store.recovery.cut_tail import DIRECTORY as CUT_DIRECTORY
 from cometmq.store.recovery.cut_tail import copy_tail, marks_before
@@ -104,6 +107,11 @@ class MessageStore:
         self._checkpoint = Checkpoint(config.path("checkpoint"), files)
         self._deleted = DeletedTopics(config.path("deletedTopics.json"), config.log_path, files)
         self._repair = QueueRepair(self._log, self._queues, self._delay_levels, self._deleted)
+        self.damages = Damages(self._log, clock)
+        """Damaged records that were found, and who heals them."""
+        self._soundness = Soundness(
+            self._log, self.damages, config.read, files.memory_bytes(), clock
+        )
         self._reader = Reader(
             self._log,
             self._queues,
@@ -112,8 +120,9 @@ class MessageStore:
             files.memory_bytes(),
             self._delay_levels,
             self._repair,
+            self._soundness,
         )
-        self._bulk_reader = BulkReader(self._log, self._queues, self._repair)
+        self._bulk_reader = BulkReader(self._log, self._queues, self._repair, self._soundness)
         self._log_flusher = LogFlusher(
             self._log, self.watermarks, config.flush, clock, self._on_flush_failure
         )
@@ -139,7 +148,12 @@ class MessageStore:
         self._appender.body_bytes_max = config.log.message_bytes_max
         self._appender.recheck = self._recheck_disk
         self.replica = ReplicaLog(
-            self._log, self._queues, self._make_follower, self._appender, self.watermarks
+            self._log,
+            self._queues,
+            self._make_follower,
+            self._appender,
+            self.watermarks,
+            self._soundness.distrust,
         )
         """What a slave appends to, instead of ``put``."""
         self._housekeeping = Housekeeping(
@@ -351,13 +365,33 @@ class MessageStore:
         """When a message was stored, in ms; -1 if it does not exist."""
         return self._reader.store_time(topic, queue_id, queue_offset)
 
-    def record_at(self, physical_offset: int) -> memoryview | None:
-        """The whole record that starts at an offset of the log; None if none does."""
-        return self._log.record(physical_offset)
+    def record_at(self, physical_offset: int, *, expected: bool = False) -> memoryview | None:
+        """The whole record that starts at an offset of the log; None if none does, or if it is damaged.
 
-    def decoded_at(self, physical_offset: int, topic: str | None = None) -> Record | None:
-        """The same, decoded; None if that fails, too, or it is not of ``topic``."""
-        record = readable_record(self.record_at(physical_offset))
+        Args:
+            expected: a record was there, so if there is none now, it is damaged.
+
+        Raises:
+            RecordBeingHealed: it is damaged, and a replica is being asked for it: try again.
+        """
+        return self._soundness.record(physical_offset, expected=expected)
+
+    def overwrite(self, physical_offset: int, record: bytes) -> File:
+        """Replace a damaged record with its sound bytes. The caller syncs the returned file, and closes it.
+
+        Raises:
+            DiskFull: no space.
+            UsageError: it is no sound record of that place, or the log does not reach so far.
+        """
+        if not is_sound(memoryview(record), physical_offset):
+            raise UsageError(f"expected a sound record for offset {physical_offset}, found none")
+        return self._log.overwrite(physical_offset, record)
+
+    def decoded_at(
+        self, physical_offset: int, topic: str | None = None, *, expected: bool = False
+    ) -> Record | None:
+        """``record_at``, decoded; None if that fails, too, or it is not of ``topic``."""
+        record = readable_record(self.record_at(physical_offset, expected=expected))
         return record if record is None or topic in (None, record.topic) else None
 
     def log_view(self, offset: int, size_bytes: int) -> memoryview | None:
@@ -474,6 +508,7 @@ class MessageStore:
         dispatched_offset = self._checkpoint.kept_offset
         self._housekeeping.run(min(self.watermarks.flushed.value, dispatched_offset))
         self._watch_disk()
+        self._soundness.age()
         try:
             self._appender.write_part(WRITTEN_AT_ONCE)
         except DiskFull:
@@ -483,6 +518,7 @@ class MessageStore:
         """Apply settings that may change while running. Raises ConfigError."""
         self._housekeeping.apply(config.retention)
         self._reader.apply(config.read)
+        self._soundness.apply(config.read)
         self._log_flusher.apply(config.flush)
         self._queue_flusher.apply(config.flush)
         self._appender.body_bytes_max = config.log.message_bytes_max
@@ -537,6 +573,10 @@ class MessageStore:
         if is_clean:
             self._repair.check_newest(CHECKED_BYTES)
         self._queues.trust_what_comes()
+        self._soundness.trust_what_comes()
+        self.damages.forget_from(recovery.end)
+        for damage in recovery.damaged:
+            self.damages.found(damage)
         self._checkpoint.marks = recovery.marks_after()
         self._checkpoint.save(sync=True)
         self.watermarks.reset(recovery.end)

@@ -36,7 +36,7 @@ class CommitLogConfig:
     recover_by_truncating: bool = setting(
         "recoverByTruncating",
         "Cut a damaged log at its first bad record, or start without a missing log, instead of "
-        "refusing to start.",
+        "passing over it or refusing to start.",
         default=False,
     )
 
@@ -281,6 +281,35 @@ class ReadConfig:
         default=40,
         low=0,
         high=100,
+        live=True,
+    )
+    check_crc: bool = setting(
+        "checkCrcOnRead",
+        "Check a record before it is handed out: its structure and the checksum of its body. A damaged one is not "
+        "delivered.",
+        default=True,
+        live=True,
+    )
+    unchecked_bytes: int = setting(
+        "checkCrcHotBytes",
+        "What this process appended among the last bytes of the log is in memory and handed out without a check; at "
+        "most accessMessageInMemoryMaxRatio. 0 checks every read.",
+        default=256 * MIB,
+        low=0,
+        live=True,
+    )
+    check_marks: bool = setting(
+        "forceVerifyPropCRC",
+        "Also check the property __CRC32# of records that have one: the checksum of the whole record, which "
+        "RocketMQ 5 writes with enabledAppendPropCRC.",
+        default=False,
+        live=True,
+    )
+    heal_wait_ms: int = setting(
+        "healWaitMillis",
+        "Milliseconds that readers wait for a replica to heal a damaged record before they go on without it.",
+        default=5000,
+        low=0,
         live=True,
     )
 

@@ -6,7 +6,7 @@ from cometmq.model.route import QueueData
 from cometmq.model.topic import DataVersion, TopicConfig
 from cometmq.namesrv import route_table
 from cometmq.namesrv.registration import MinIdChange, Registration
-from cometmq.namesrv.route_table import RouteTable
+from cometmq.namesrv.route_table import MEMBER_TOPIC_PREFIX, RouteTable
 from cometmq.protocol.refusal import Refused
 
 MASTER, SLAVE = "10.0.0.1:10911", "10.0.0.2:10911"
@@ -225,6 +225,53 @@ def test_a_slave_stands_in_for_its_lost_master_when_both_sides_allow_it() -> Non
     assert table.member_addresses("C", "a") == {1: SLAVE}
     table.register(registration(broker_id=1, address=SLAVE, acting_master=True, counter=2), 0.0)
     assert perm(table, "T") == 4
+
+
+def test_the_master_takes_its_place_again() -> None:
+    table = table_with(
+        registration(acting_master=True),
+        registration(broker_id=1, address=SLAVE, acting_master=True),
+    )
+    table.unregister("C", "a", MASTER)
+    table.register(registration(acting_master=True), 1.0)
+    assert perm(table, "T") == 6
+    assert addresses(table, acting_master=True) == {0: MASTER, 1: SLAVE}
+
+
+def test_a_slave_alone_is_a_route_for_readers_after_a_restart_of_the_name_server() -> None:
+    acting = registration(broker_id=1, address=SLAVE, acting_master=True)
+    table = table_with(acting)
+    assert (perm(table, "T"), addresses(table, acting_master=True)) == (4, {0: SLAVE})
+    # One that does not act is listed, too, but nobody can take it for a master.
+    table = table_with(registration(broker_id=1, address=SLAVE, acting_master=False))
+    assert addresses(table, acting_master=True) == {1: SLAVE}
+    # A slave of RocketMQ 4 says nothing of this, and its topics do not count.
+    assert table_with(registration(broker_id=1, address=SLAVE)).route("T") is None
+
+
+def test_the_next_slave_stands_in_when_the_first_is_lost_too() -> None:
+    third = "10.0.0.3:10911"
+    table = table_with(
+        *(
+            registration(broker_id=broker_id, address=address, acting_master=True)
+            for broker_id, address in ((0, MASTER), (1, SLAVE), (2, third))
+        )
+    )
+    table.unregister("C", "a", MASTER)
+    assert addresses(table, acting_master=True) == {0: SLAVE, 2: third}
+    change = table.unregister("C", "a", SLAVE)
+    assert change == MinIdChange("a", 2, third, SLAVE, None, [third])
+    assert addresses(table, acting_master=True) == {0: third}
+
+
+def test_brokers_that_ask_for_each_other_are_told_their_real_ids() -> None:
+    member_topic = MEMBER_TOPIC_PREFIX + "a"
+    table = table_with(
+        registration(
+            broker_id=1, address=SLAVE, acting_master=True, config=topics("T", member_topic)
+        )
+    )
+    assert addresses(table, member_topic, acting_master=True) == {1: SLAVE}
 
 
 def test_a_change_of_the_lowest_id_is_reported() -> None:

@@ -61,6 +61,7 @@ class AdminRoom:
             saved=saved,
         )
         self._offsets = OffsetAdmin(
+            live=core.live,
             address=core.address,
             offsets=core.offsets,
             delays=delays,
@@ -100,9 +101,7 @@ class AdminRoom:
         )
         self._stats = StatsAdmin(stats=core.stats, runtime=runtime)
         self._settings = ConfigAdmin(core.live)
-        self._upkeep = MaintenanceAdmin(
-            identity=core.live.current.identity, store=core.store, topics=core.topics
-        )
+        self._upkeep = MaintenanceAdmin(live=core.live, store=core.store, topics=core.topics)
 
     def register(self, ports: RequestPorts) -> None:
         ports.serve(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from cometmq.broker.admin.admin_replies import system_topic_names
-from cometmq.broker.config.config_slices import IdentityConfig
+from cometmq.broker.admin.admin_replies import refuse_on_slave, system_topic_names
+from cometmq.broker.config.live_config import LiveConfig
 from cometmq.model.names import is_system_topic
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.command import Command
@@ -18,10 +18,8 @@ log = logging.getLogger("cometmq.broker")
 
 
 class MaintenanceAdmin:
-    def __init__(
-        self, *, identity: IdentityConfig, store: MessageStore, topics: TopicTable
-    ) -> None:
-        self._identity = identity
+    def __init__(self, *, live: LiveConfig, store: MessageStore, topics: TopicTable) -> None:
+        self._live = live
         self._store = store
         self._topics = topics
 
@@ -38,7 +36,10 @@ class MaintenanceAdmin:
 
     def clean_unused_topics(self, connection: Connection, command: Command) -> Command:
         """Queues of topics that no longer exist. The broker's own topics stay, created or not."""
-        keep = set(self._topics.names()) | system_topic_names(self._identity)
+        identity = self._live.current.identity
+        # The messages of a topic reach a slave before its entry in the table does.
+        refuse_on_slave(identity)
+        keep = set(self._topics.names()) | system_topic_names(identity)
         keep.update(topic for topic in self._store.topics() if is_system_topic(topic))
         count = self._store.clean_unused(keep)
         log.info("unused topics cleaned count=%d by=%s", count, connection.peer)

@@ -6,8 +6,10 @@ import logging
 from collections.abc import Awaitable
 from typing import Final
 
+from cometmq.broker.admin.admin_replies import refuse_on_slave
 from cometmq.broker.admin.paging import when_rendered
 from cometmq.broker.clients.client_registry import ClientRegistry
+from cometmq.broker.config.live_config import LiveConfig
 from cometmq.broker.schedule.schedule import Delays
 from cometmq.model.topic import TopicConfig
 from cometmq.protocol.bodies.group import GroupList, SubscriptionOfGroup
@@ -40,6 +42,7 @@ class OffsetAdmin:
     def __init__(
         self,
         *,
+        live: LiveConfig,
         address: str,
         offsets: OffsetTable,
         delays: Delays,
@@ -47,6 +50,7 @@ class OffsetAdmin:
         clients: ClientRegistry,
         store: MessageStore,
     ) -> None:
+        self._live = live
         self._address = address
         self._offsets = offsets
         self._delays = delays
@@ -104,6 +108,7 @@ class OffsetAdmin:
 
     def clone(self, connection: Connection, command: Command) -> Command:
         header = decode_fields(CloneGroupOffsetHeader, command.ext)
+        refuse_on_slave(self._live.current.identity)
         topic = (header.topic or "").strip()
         wanted = {topic} if topic else self._offsets.topics_of(header.src_group)
         for name in sorted(wanted):

@@ -111,6 +111,8 @@ class RuntimeInfo:
             f"commitLogDiskRatio_{log_path}": round(store.log_disk_ratio, 4),
             "consumeQueueDiskRatio": round(store.queue_disk_ratio, 4),
             "commitLogDirCapacity": f"Total : {size_text(total_bytes)}, Free : {size_text(free_bytes)}.",
+            "damagedRecords": store.damages.found_count,
+            "healedRecords": store.damages.healed_count,
             "dispatchMaxBuffer": 0,
             "dispatchBehindBytes": store.dispatch_behind_bytes,
             "remainHowManyDataToFlush": size_text(store.flush_behind_bytes),

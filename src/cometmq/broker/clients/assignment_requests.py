@@ -76,6 +76,7 @@ class AssignmentAdmin:
     def set_mode(self, connection: Connection, command: Command) -> Awaitable[Command]:
         refuse_on_slave(self._live.current.identity)
         wish = SetMessageRequestModeBody.decode(command.body)
+        refuse_on_slave(self._live.current.identity)
         if wish.topic.startswith(RETRY_PREFIX):
             raise Refused(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
         if self._topics.get(wish.topic) is None:

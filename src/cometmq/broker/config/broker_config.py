@@ -34,6 +34,7 @@ from cometmq.broker.config.config_slices import (
 from cometmq.broker.config.known_keys import OTHER_KEYS
 from cometmq.broker.filters.filter_config import FiltersConfig
 from cometmq.broker.pop.pop_config import PopConfig
+from cometmq.broker.replication.acting.acting_config import ActingConfig
 from cometmq.broker.replication.replication_config import ReplicationConfig
 from cometmq.broker.timer.timer_config import TimersConfig
 from cometmq.model.bloom import bloom_filter
@@ -64,6 +65,7 @@ class BrokerConfig:
     replies: RepliesConfig = field(default_factory=RepliesConfig)
     flow: FlowControlConfig = field(default_factory=FlowControlConfig)
     registration: RegistrationConfig = field(default_factory=RegistrationConfig)
+    acting: ActingConfig = field(default_factory=ActingConfig)
     replication: ReplicationConfig = field(default_factory=ReplicationConfig)
     store: StoreConfig = field(default_factory=StoreConfig)
     remoting: RemotingServerConfig = field(default_factory=RemotingServerConfig)

@@ -284,6 +284,13 @@ class ConsumersConfig:
     slave_read: bool = setting(
         "slaveReadEnable", "Redirect slow readers to a slave.", default=False, live=True
     )
+    checks_at_slave: bool = setting(
+        "offsetCheckInSlave",
+        "Let a slave correct the offset of a reader that asks for what the slave does not have. "
+        "The reader skips messages that only the master has.",
+        default=False,
+        live=True,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

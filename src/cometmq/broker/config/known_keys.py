@@ -206,6 +206,10 @@ _NO_ACCOUNTS = (
 _NO_REPLICAS = (
     "this broker keeps its messages on this machine only; remove the key to run without replicas"
 )
+_NO_ESCAPE = (
+    "a slave that stands in for its master writes nothing, here or elsewhere: delayed and timed messages, transactions "
+    "and pops wait for the master; remove the key"
+)
 _NO_PROPERTY_CRC = (
     "the checksum in the log covers the body of a message, not its properties; remove the key"
 )
@@ -216,6 +220,7 @@ _UNMET: Final = {
     "authorizationEnabled": _NO_ACCOUNTS,
     "enableDLegerCommitLog": _NO_REPLICAS,
     "enableControllerMode": _NO_REPLICAS,
+    "enableRemoteEscape": _NO_ESCAPE,
     "enabledAppendPropCRC": _NO_PROPERTY_CRC,
     "forceVerifyPropCRC": _NO_PROPERTY_CRC,
     "useTLS": "the key here is tls.enable, with tls.client.* for certificates",

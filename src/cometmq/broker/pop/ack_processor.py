@@ -19,7 +19,7 @@ from cometmq.broker.pop.handle import parse_handle
 from cometmq.broker.pop.pop_processor import INVISIBLE_MS_MAX
 from cometmq.broker.pop.pop_topics import real_topic
 from cometmq.broker.pop.pops import Pops
-from cometmq.broker.send.store_refusals import refusal_of
+from cometmq.broker.send.store_refusals import refusal_of, refuse_on_slave
 from cometmq.protocol.bodies.pop import BatchAckBody, decode_bit_set
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import FLAG_ONEWAY, Command
@@ -59,11 +59,13 @@ class PopAckProcessor:
 
     def ack(self, connection: Connection, command: Command) -> None:
         header = decode_fields(AckMessageHeader, command.ext)
+        refuse_on_slave(self._live.current.identity)
         self._acks.append(Ack(self._key(connection, header), (header.offset,)))
         self._askers.append((connection, command))
 
     def batch_ack(self, connection: Connection, command: Command) -> Command | None:
         body = BatchAckBody.decode(command.body)
+        refuse_on_slave(self._live.current.identity)
         if not body.acks:
             raise Refused(ResponseCode.NO_MESSAGE, "expected acknowledgements, got none")
         end_offset = 0
@@ -76,6 +78,7 @@ class PopAckProcessor:
 
     def change_invisible(self, connection: Connection, command: Command) -> Command:
         header = decode_fields(ChangeInvisibleTimeHeader, command.ext)
+        refuse_on_slave(self._live.current.identity)
         key = self._key(connection, header)
         if not 0 <= header.invisible_time <= INVISIBLE_MS_MAX:
             raise Refused(

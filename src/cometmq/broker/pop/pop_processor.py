@@ -27,7 +27,7 @@ from cometmq.broker.pop.picking import Source, pick_order
 from cometmq.broker.pop.pop_topics import ANY_QUEUE, retry_topic_v1, retry_topic_v2
 from cometmq.broker.pop.pop_waiting import PopWaiting, Waiter
 from cometmq.broker.pop.pops import PopRequest, PopResult, Pops
-from cometmq.broker.send.store_refusals import refusal_of
+from cometmq.broker.send.store_refusals import refusal_of, refuse_on_slave
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.model.flags import is_readable
 from cometmq.model.names import RETRY_PREFIX, stored_topic_fault
@@ -168,6 +168,8 @@ class PopProcessor:
         )
 
     def _topic(self, connection: Connection, name: str, queue_id: int) -> TopicConfig:
+        # A pop is written to the log, and what is out is read from it; a slave does neither.
+        refuse_on_slave(self._live.current.identity)
         if not self._is_readable:
             raise _refused(ResponseCode.NO_PERMISSION, "the broker peeking message is forbidden")
         topic = self._topics.get(name)
@@ -351,6 +353,8 @@ class PopProcessor:
         self._is_readable = is_readable(config.topics.permission)
         self.waiting.count_max = config.pop.waiting_max
         self.waiting.of_group_max = config.pop.waiting_of_group_max
+        if config.identity.is_slave:
+            self.waiting.release_all()
 
 
 def _reply(command: Command, code: ResponseCode, request: PopRequest, result: PopResult) -> Command:

@@ -157,6 +157,11 @@ class PopWaiting:
             self._timer.cancel()
             self._timer = None
 
+    def release_all(self) -> None:
+        """Answer everybody soon, in portions, because this broker pops no more."""
+        for waiter in [one for waiters in self._waiters.values() for one in waiters]:
+            self._run_soon(waiter, is_over=True)
+
     def _run_soon(self, waiter: Waiter, *, is_over: bool) -> None:
         self._take(waiter)
         self._ready.add([(waiter, is_over)])

@@ -130,7 +130,7 @@ class Revival:
     def _record(self, point: CheckPoint, offset: int) -> Record | None:
         key = point.key
         entries = self._store.entries(key.topic, key.queue_id, offset, 1)
-        record = self._store.decoded_at(entries[0][0]) if entries else None
+        record = self._store.decoded_at(entries[0][0], expected=True) if entries else None
         if record is None or not record.is_at(key.topic, key.queue_id, offset):
             return None
         return record

@@ -17,8 +17,9 @@ from cometmq.broker.broker_stats import BrokerStats
 from cometmq.broker.config.broker_config import BrokerConfig
 from cometmq.broker.config.live_config import LiveConfig
 from cometmq.broker.filters.message_filter import SCAN_COUNT_MAX, MessageFilter
-from cometmq.broker.pull.pull_processor import PullProcessor, code_of
+from cometmq.broker.pull.pull_processor import PullProcessor
 from cometmq.broker.pull.pull_subscription import refused
+from cometmq.broker.pull.slave_reads import keep_offset
 from cometmq.model.flags import PullFlag
 from cometmq.model.group import SubscriptionGroupConfig
 from cometmq.model.subscription import PYTHON
@@ -67,7 +68,10 @@ class BulkPullProcessor:
                 ResponseCode.INVALID_PARAMETER,
                 f"endOffset {end_offset} must be greater than offset {header.offset}",
             )
-        return self._reply(command, header, group, self._read(header, end_offset, wanted))
+        found = self._read(header, end_offset, wanted)
+        if self._pulls.is_uncorrected:
+            keep_offset(found, header.offset)
+        return self._reply(command, header, group, found)
 
     def _read(self, header: BulkPullHeader, end_offset: int, wanted: MessageFilter) -> BulkResult:
         limits = BulkLimits(
@@ -110,7 +114,7 @@ class BulkPullProcessor:
         else:
             self._stats.pulls_missed.count += 1
         return Command(
-            int(code_of(found.status, header.offset)),
+            int(self._pulls.code_of(found.status, header.offset)),
             {
                 "nextBeginOffset": str(found.next_offset),
                 "minOffset": str(found.min_offset),

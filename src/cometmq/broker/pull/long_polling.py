@@ -137,6 +137,10 @@ class LongPolling:
         """Answer the pulls of a topic that is going away."""
         self._answer([key for key in self._queues if key[0] == topic])
 
+    def release_all(self) -> None:
+        """Answer every pull soon, in portions: its reader may find more elsewhere."""
+        self._ready.add([pull for pulls in self._queues.values() for pull in pulls])
+
     def answer_all(self) -> None:
         """Answer every pull because the broker stops. Java's client does not notice a closed connection in time:
         a pull left unanswered would keep its queue waiting for 30 s."""

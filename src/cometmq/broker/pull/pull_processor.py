@@ -20,10 +20,19 @@ from cometmq.broker.filters.functions.pool import FilterFunctions, FunctionsBusy
 from cometmq.broker.filters.functions.reading import read_by_function
 from cometmq.broker.filters.message_filter import SCAN_COUNT_MAX, MessageFilter
 from cometmq.broker.pull.long_polling import LongPolling, ParkedPull
+from cometmq.broker.pull.master_presence import MasterPresence
 from cometmq.broker.pull.pull_subscription import PullWishes, refused
+from cometmq.broker.pull.slave_reads import (
+    hold_seconds,
+    is_not_here,
+    keep_offset,
+    slave_code,
+    suggested_id,
+)
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.model.flags import PullFlag, is_readable
 from cometmq.model.group import SubscriptionGroupConfig
+from cometmq.model.ids import MASTER_ID
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import FLAG_RESPONSE, Body, Command
 from cometmq.protocol.fields import decode_fields
@@ -70,6 +79,7 @@ class PullProcessor:
         filters: ConsumerFilters,
         functions: FilterFunctions,
         stats: BrokerStats,
+        master: MasterPresence,
         clock: Clock,
         loop: EventLoop,
     ) -> None:
@@ -80,6 +90,7 @@ class PullProcessor:
         self._functions = functions
         self._wishes = PullWishes(live=live, clients=clients, filters=filters, functions=functions)
         self._stats = stats
+        self._master = master
         self._monotonic = clock.monotonic
         self.long_polling = LongPolling(
             self._rerun,
@@ -87,8 +98,10 @@ class PullProcessor:
             loop=loop,
             capacity=live.current.polling.parked_max,
         )
+        self._is_slave = live.current.identity.is_slave
         self._apply(live.current)
         live.on_change(self._apply)
+        master.on_change(self._master_came_or_went)
 
     def register(self, dispatcher: Dispatcher) -> None:
         dispatcher.add(RequestCode.PULL_MESSAGE, self.pull)
@@ -139,12 +152,16 @@ class PullProcessor:
         found: GetResult,
     ) -> bool:
         """Whether a pull that found nothing new was parked."""
-        return bool(
-            header.sys_flag & _SUSPEND
-            and code_of(found.status, header.queue_offset) == ResponseCode.PULL_NOT_FOUND
+        if not header.sys_flag & _SUSPEND:
+            return False
+        status = found.status
+        if self._is_uncorrected and is_not_here(status):
+            return self._park(connection, command, header, wanted, status)
+        return (
+            code_of(status, header.queue_offset) == ResponseCode.PULL_NOT_FOUND
             # Data is missing in the middle of the queue: no append will ever wake that one.
-            and found.status is not GetStatus.OFFSET_FOUND_NULL
-            and self._park(connection, command, header, wanted)
+            and status is not GetStatus.OFFSET_FOUND_NULL
+            and self._park(connection, command, header, wanted, status)
         )
 
     def _rerun(self, parked: ParkedPull) -> None:
@@ -259,6 +276,8 @@ class PullProcessor:
         return found
 
     def _pulled(self, header: PullMessageHeader, found: GetResult) -> None:
+        if self._is_uncorrected:
+            keep_offset(found, header.queue_offset)
         self._offsets.pulled(
             header.consumer_group, header.topic, header.queue_id, found.next_offset
         )
@@ -293,11 +312,14 @@ class PullProcessor:
         command: Command,
         header: PullMessageHeader,
         wanted: MessageFilter,
+        status: GetStatus,
     ) -> bool:
         if self._is_long_polling:
             seconds = min(max(header.suspend_timeout_millis, 0) / 1000, SUSPEND_SECONDS_MAX)
         else:
             seconds = self._short_polling_seconds
+        if self._is_slave:
+            seconds = hold_seconds(status, seconds, is_master_there=self._master.is_there)
         parked = ParkedPull(
             connection,
             command,
@@ -320,14 +342,17 @@ class PullProcessor:
             self._stats.pulled(header.topic, header.consumer_group, found.count, found.size_bytes)
         else:
             self._stats.pulls_missed.count += 1
-        suggested = 0
+        suggested: int = MASTER_ID
         if self._is_slave_read:
-            suggested = (
-                group.which_broker_when_consume_slowly if found.suggest_slave else group.broker_id
+            suggested = suggested_id(
+                group,
+                lags=found.suggest_slave,
+                is_slave=self._is_slave,
+                is_master_there=self._master.is_there,
             )
         parts: list[Body] | None = list(found.parts) if found.parts else None
         return Command(
-            int(code_of(found.status, header.queue_offset)),
+            int(self.code_of(found.status, header.queue_offset)),
             {
                 "suggestWhichBrokerId": str(suggested),
                 "nextBeginOffset": str(found.next_offset),
@@ -342,6 +367,22 @@ class PullProcessor:
             body_parts=parts,
         )
 
+    def code_of(self, status: GetStatus, offset: int) -> ResponseCode:
+        """What a read from ``offset`` is answered with in the present role."""
+        if self._is_uncorrected and is_not_here(status):
+            return slave_code(code_of(status, offset))
+        return code_of(status, offset)
+
+    @property
+    def is_uncorrected(self) -> bool:
+        """Whether readers keep an offset that this broker does not have."""
+        return self._is_uncorrected
+
+    def _master_came_or_went(self, is_there: bool) -> None:
+        if is_there and self._is_slave:
+            # The master may have messages that will not come here for a while.
+            self.long_polling.release_all()
+
     def _apply(self, config: BrokerConfig) -> None:
         self._is_readable = is_readable(config.topics.permission)
         self._function_seconds = config.filters.function_batch_ms / 1000
@@ -349,7 +390,11 @@ class PullProcessor:
         self._is_long_polling = config.polling.long_polling
         self._short_polling_seconds = config.polling.short_polling_ms / 1000
         self._is_slave_read = config.consumers.slave_read
+        self._is_uncorrected = config.identity.is_slave and not config.consumers.checks_at_slave
         self.long_polling.capacity = config.polling.parked_max
+        if self._is_slave is not config.identity.is_slave:
+            self._is_slave = config.identity.is_slave
+            self.long_polling.release_all()
 
 
 def code_of(status: GetStatus, offset: int) -> ResponseCode:

@@ -26,6 +26,7 @@ class PullRoom:
             filters=core.filters,
             functions=functions,
             stats=core.stats,
+            master=core.master,
             clock=core.clock,
             loop=core.loop,
         )

@@ -44,7 +44,7 @@ class HaPort:
     @property
     def links(self) -> list[MasterLink]:
         """The connected slaves."""
-        return [link for link in self._links if link.feed.confirmed is not None]
+        return [link for link in self._links if link.has_joined]
 
     async def start(self, bind_address: str, port: int) -> int:
         """Listen. The bound port.

@@ -71,7 +71,9 @@ class MasterLink(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._is_paused = False
         self._is_scheduled = False
-        self._has_joined = False
+        self._first_report: int | None = None
+        self.has_joined = False
+        """It stores what it is sent. A peer that only fetches a piece of the log never reports again."""
         self._is_told = False
 
     @property
@@ -136,10 +138,12 @@ class MasterLink(asyncio.Protocol):
         except RemoteProtocolError as error:
             self._refuse(str(error))
             return
-        if self._has_joined:
+        if self._first_report is None:
+            self._first_report = offset
+        if self.has_joined:
             self._slaves.confirmed(self, offset)
-        else:
-            self._has_joined = True
+        elif offset > self._first_report or offset == self._log.span.end:
+            self.has_joined = True
             logger.info("slave connected peer=%s log_end=%d", self.peer, offset)
             self._slaves.joined(self, offset)
         self.log_grew()
@@ -153,7 +157,7 @@ class MasterLink(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        if self._has_joined and not self._is_told:
+        if self.has_joined and not self._is_told:
             logger.info("slave gone peer=%s reason=%s", self.peer, exc or "closed")
         self._slaves.left(self)
 

@@ -135,8 +135,8 @@ class MetadataSync:
         self._config_directory = core.live.current.store.path("config")
         self._strays = StrayCommits(self._config_directory, core.files)
         self._strays.load()
-        self._apply_role(core.live.current)
-        core.live.on_change(self._apply_role)
+        self.role_changed(core.live.current)
+        core.live.on_change(self.role_changed)
         core.offsets.on_commit = self._committed
 
     @property
@@ -399,15 +399,22 @@ class MetadataSync:
         if self._core.live.current.identity.is_slave:
             self._strays.note(group, topic, queue_id, offset)
 
-    def _apply_role(self, config: BrokerConfig) -> None:
-        if not config.identity.is_slave:
-            self._strays.forget_all()
+    def role_changed(self, config: BrokerConfig) -> None:
+        """What is kept for a master is of no use to a broker that is one itself."""
+        if config.identity.is_slave or not self._strays:
+            return
+        self._strays.forget_all()
+        # At once, and on the loop: as a slave of another master, later, this broker must not remember them.
+        if (write := self._strays.unsaved()) is not None:
+            self._note_saved(write)
 
     async def _save_strays(self) -> None:
-        if (write := self._strays.unsaved()) is None:
-            return
+        if (write := self._strays.unsaved()) is not None:
+            await asyncio.to_thread(self._note_saved, write)
+
+    def _note_saved(self, write: Callable[[], None]) -> None:
         try:
-            await asyncio.to_thread(write)
+            write()
         except (CometError, OSError) as error:
             if not self._is_unsaved:
                 log.warning(

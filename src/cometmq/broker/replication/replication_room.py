@@ -12,9 +12,12 @@ from typing import Final
 
 from cometmq.broker.core import BrokerCore, cut_offsets
 from cometmq.broker.registration import MasterPlace, Registration
+from cometmq.broker.replication.acting.member_group import ActingMaster
 from cometmq.broker.replication.feed import LogSpan
 from cometmq.broker.replication.ha_port import HaPort
 from cometmq.broker.replication.ha_requests import HaRequests
+from cometmq.broker.replication.heal import Healer
+from cometmq.broker.replication.log_peers import LogPeers
 from cometmq.broker.replication.metadata_sync import MetadataSync
 from cometmq.broker.replication.slave_link import SlaveLink
 from cometmq.broker.request_ports import RequestPorts
@@ -31,10 +34,15 @@ class ReplicationRoom:
     Args:
         registration: tells where the master is, and is asked again while nobody can be followed.
         metadata: copies the master's tables.
+        acting: knows the other brokers of this name.
     """
 
     def __init__(
-        self, core: BrokerCore, registration: Registration, metadata: MetadataSync
+        self,
+        core: BrokerCore,
+        registration: Registration,
+        metadata: MetadataSync,
+        acting: ActingMaster,
     ) -> None:
         self._core = core
         self._registration = registration
@@ -46,15 +54,19 @@ class ReplicationRoom:
             _StoreLog(core.store),
             core.replicas,
             config=lambda: core.live.current.replication,
-            on_change=core.durability.replicas_changed,
+            on_change=self._slaves_changed,
         )
         core.store.watermarks.on_append = self.port.log_grew
         self.link = SlaveLink(
             core.store.replica,
             file_bytes=core.store.config.log.file_bytes,
             cut_tail=self._cut_tail,
+            on_agreed=self._agreed,
             on_lost=registration.renew,
         )
+        self._peers = LogPeers(acting.members, self._master_ha_address)
+        self._acting = acting
+        self._healer = Healer(core.store, self._peers, file_bytes=core.store.config.log.file_bytes)
         self._requests = HaRequests(core, self.port, self.link, registration)
         registration.on_master = self._found
 
@@ -64,7 +76,20 @@ class ReplicationRoom:
         return self._registration.ha_address
 
     def register(self, ports: RequestPorts) -> None:
-        ports.serve(self._requests)
+        ports.serve(self._requests, self._acting)
+
+    async def start(self, bind_address: str, port: int) -> int:
+        """Listen for slaves, and heal what is damaged. The bound port. Raises RemotingError."""
+        bound = await self.port.start(bind_address, port)
+        self._healer.start()
+        self._acting.start()
+        return bound
+
+    async def stop(self) -> None:
+        await self._acting.stop()
+        await self._healer.stop()
+        await self._peers.stop()
+        await self.port.stop()
 
     def follow(self) -> None:
         """Follow the master, as soon as it is known."""
@@ -82,19 +107,35 @@ class ReplicationRoom:
 
     def _found(self, master: MasterPlace) -> None:
         if master != self._master:
+            self._metadata.follow(None)
             log.info("master found address=%s ha_address=%s", master.address, master.ha_address)
         self._master = master
         self._go()
+        if self.link.is_following:
+            self._agreed()
 
     def _go(self) -> None:
         if not self._is_following:
             return
-        known = self._master.ha_address if self._master is not None else None
-        address = self._core.live.current.replication.master_address or known
+        address = self._core.live.current.replication.master_address or self._known_address()
         self.link.follow(address)
-        self._metadata.follow(self._master.address if self._master is not None else None)
         if address is None:
             self._timer = asyncio.get_running_loop().call_later(ASK_SECONDS, self._ask)
+
+    def _known_address(self) -> str | None:
+        return self._master.ha_address if self._master is not None else None
+
+    def _master_ha_address(self) -> str | None:
+        return self.link.master if self._is_following else None
+
+    def _slaves_changed(self) -> None:
+        self._core.durability.replicas_changed()
+        self._peers.slaves_changed(len(self._core.replicas))
+
+    def _agreed(self) -> None:
+        # Not before: the tables of another group's master, or of one that has lost its disk, would replace ours.
+        if self._master is not None:
+            self._metadata.follow(self._master.address)
 
     def _ask(self) -> None:
         self._registration.renew()

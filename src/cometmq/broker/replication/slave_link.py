@@ -47,6 +47,7 @@ class SlaveLink:
     replica: where the log goes.
     file_bytes: the size of a log file, which must be the master's, too.
     cut_tail: removes the log from an offset on, keeping a copy; the reason is for the operator.
+    on_agreed: called when the master is known to be the right one: both logs agree, or there is none here yet.
     on_lost: called before each new try: the master may be elsewhere by now.
     """
 
@@ -56,12 +57,15 @@ class SlaveLink:
         *,
         file_bytes: int,
         cut_tail: Callable[[int, str], None],
+        on_agreed: Callable[[], None] = _nothing,
         on_lost: Callable[[], None] = _nothing,
     ) -> None:
         self._replica = replica
         self._follow = Follow(replica, file_bytes)
         self._cut_tail = cut_tail
+        self._on_agreed = on_agreed
         self._on_lost = on_lost
+        self._has_agreed = False
         self._address: str | None = None
         self._task: asyncio.Task[None] | None = None
         self._connection: _Connection | None = None
@@ -90,6 +94,7 @@ class SlaveLink:
         if address == self._address:
             return
         self._address = address
+        self._connection = None
         if self._task is not None:
             self._task.cancel()
             self._task = None
@@ -135,6 +140,7 @@ class SlaveLink:
             _, protocol = await loop.create_connection(lambda: _Connection(self._came), host, port)
         connection = self._connection = protocol
         try:
+            self._has_agreed = False
             self._carry_out(self._follow.connected(loop.time()), connection)
             while not connection.ended.done():
                 await asyncio.wait([connection.ended], timeout=TICK_SECONDS)
@@ -147,7 +153,8 @@ class SlaveLink:
             return was_following
         finally:
             connection.abort()
-            self._connection = None
+            if self._connection is connection:
+                self._connection = None
 
     def _came(self, connection: _Connection, pieces: list[Piece]) -> None:
         now = asyncio.get_running_loop().time()
@@ -182,6 +189,9 @@ class SlaveLink:
                 case Refuse(reason):
                     connection.end(RemoteProtocolError(reason))
                     return
+        if not self._has_agreed and (self._follow.is_following or not self._replica.end):
+            self._has_agreed = True
+            self._on_agreed()
 
     def _dispatch_soon(self) -> None:
         if not self._is_dispatching:

@@ -162,7 +162,7 @@ class Delivery:
         self._put(message)
 
     def _waiting(self, level: _Level, physical_offset: int) -> Record | None:
-        record = self._store.decoded_at(physical_offset)
+        record = self._store.decoded_at(physical_offset, expected=True)
         if record is None or not record.is_at(SCHEDULE_TOPIC, level.queue_id, level.offset):
             return None
         return record

@@ -110,8 +110,11 @@ class Schedule:
 
     def encode(self) -> bytes:
         """See ``Delays``."""
-        is_running = self._delivery.is_running
-        return self._table.encode(self._delivery.offsets if is_running else self._table.offsets)
+        offsets = self._delivery.offsets
+        if not self._delivery.is_running:
+            # As a master has told last.
+            offsets = self._table.offsets or offsets
+        return self._table.encode(offsets)
 
     def take_over(self, content: bytes, log_offset: int) -> Callable[[], None] | None:
         """The disk part of noting how far the master has delivered, for the next start; None while this delivers.

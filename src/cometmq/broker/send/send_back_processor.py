@@ -19,7 +19,7 @@ from cometmq.broker.config.live_config import LiveConfig
 from cometmq.broker.durability import Durability
 from cometmq.broker.schedule.schedule import Schedule
 from cometmq.broker.send.redelivery import retry_level, sent_back_form
-from cometmq.broker.send.store_refusals import refusal_of
+from cometmq.broker.send.store_refusals import refusal_of, refuse_on_slave
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.model.flags import is_writable
 from cometmq.model.group import SubscriptionGroupConfig
@@ -99,11 +99,7 @@ class SendBackProcessor:
 
     def _group(self, name: str, connection: Connection) -> SubscriptionGroupConfig:
         config = self._live.current
-        if config.identity.is_slave:
-            raise Refused(
-                ResponseCode.SERVICE_NOT_AVAILABLE,
-                "service not available now: this broker is a slave",
-            )
+        refuse_on_slave(config.identity)
         group = self._creation.group(name, connection)
         if group is None:
             raise Refused(

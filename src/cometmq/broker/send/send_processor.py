@@ -33,7 +33,7 @@ from cometmq.broker.send.send_properties import (
     undelayed,
 )
 from cometmq.broker.send.send_target import SendTarget, SendTargets
-from cometmq.broker.send.store_refusals import illegal_text
+from cometmq.broker.send.store_refusals import illegal_text, refuse_on_slave
 from cometmq.broker.send.stored_form import form_of
 from cometmq.broker.sink.sink_record import SinkRecord
 from cometmq.broker.timer.timed_messages import TimedMessages
@@ -367,11 +367,7 @@ class SendProcessor:
         return True
 
     def _check_gate(self, topic: str) -> None:
-        if self._is_slave:
-            raise Refused(
-                ResponseCode.SERVICE_NOT_AVAILABLE,
-                "service not available now: this broker is a slave",
-            )
+        refuse_on_slave(self._identity)
         if self._clock.wall_ms() < self._accept_from_ms:
             raise Refused(
                 ResponseCode.SYSTEM_ERROR,
@@ -388,13 +384,15 @@ class SendProcessor:
     def _apply(self, config: BrokerConfig) -> None:
         self._form = form_of(config)
         self._body_bytes_max = config.store.log.message_bytes_max
-        self._is_slave = config.identity.is_slave
+        self._identity = config.identity
         self._rejects_transactions = config.transactions.is_rejected
         self._ip = config.identity.ip1
         self._accept_from_ms = config.flow.accept_sends_from_ms
         self._is_writable = is_writable(config.topics.permission)
         self._is_gated = (
-            self._is_slave or not self._is_writable or self._clock.wall_ms() < self._accept_from_ms
+            config.identity.is_slave
+            or not self._is_writable
+            or self._clock.wall_ms() < self._accept_from_ms
         )
 
 

@@ -1,14 +1,23 @@
-"""What a client is told when the store did not take its message."""
+"""What a client is told when the store did not take its message, or must not."""
 
 from __future__ import annotations
 
 import logging
 
 from cometmq.base.errors import DiskFull, NotMaster, RecordTooLarge, StoreClosed
+from cometmq.broker.config.config_slices import IdentityConfig
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.refusal import Refused
 
 log = logging.getLogger("cometmq.broker")
+
+
+def refuse_on_slave(identity: IdentityConfig) -> None:
+    """Raise Refused where a request must append: a slave's log is a copy of its master's."""
+    if identity.is_slave:
+        raise Refused(
+            ResponseCode.SERVICE_NOT_AVAILABLE, "service not available now: this broker is a slave"
+        )
 
 
 def refusal_of(error: Exception, body_bytes_max: int) -> Refused | None:

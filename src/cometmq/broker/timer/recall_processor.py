@@ -9,7 +9,7 @@ from __future__ import annotations
 from cometmq.base.errors import UsageError
 from cometmq.base.ports import Clock
 from cometmq.broker.config.live_config import LiveConfig
-from cometmq.broker.send.store_refusals import refusal_of
+from cometmq.broker.send.store_refusals import refusal_of, refuse_on_slave
 from cometmq.broker.timer.timed_messages import TimedMessages
 from cometmq.model.flags import is_writable
 from cometmq.model.messages.recall_handle import RecallHandle, decode_recall_handle
@@ -72,6 +72,7 @@ class RecallProcessor:
         """The checks, in RocketMQ's order and words. Raises Refused."""
         config = self._live.current
         now_ms = self._clock.wall_ms()
+        refuse_on_slave(config.identity)
         if not config.timers.recall or not config.timers.is_enabled:
             raise Refused(ResponseCode.NO_PERMISSION, "recall failed, operation is forbidden")
         if now_ms < config.flow.accept_sends_from_ms or not is_writable(config.topics.permission):

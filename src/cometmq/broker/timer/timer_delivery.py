@@ -130,7 +130,7 @@ class TimerDelivery:
     def _deal_with(self, wake: int, physical_offset: int) -> None:
         if self._delivered.pop(physical_offset, None) is not None:
             return
-        record = self._store.decoded_at(physical_offset, TIMER_TOPIC)
+        record = self._store.decoded_at(physical_offset, TIMER_TOPIC, expected=True)
         due = None if record is None else due_ms(record)
         if record is None or due is None:
             _skip(physical_offset, "record is gone" if record is None else "it says no time")

@@ -29,9 +29,14 @@ def places_of(addresses: Mapping[int, str]) -> tuple[Place, ...]:
 
 
 class BrokerOrder:
-    """Remembers who did not answer."""
+    """Remembers who did not answer.
 
-    def __init__(self) -> None:
+    Args:
+        shun_seconds: how long, unless it answers again before that.
+    """
+
+    def __init__(self, shun_seconds: float = SHUN_SECONDS) -> None:
+        self._shun_seconds = shun_seconds
         self._shunned_until: dict[str, float] = {}
 
     def sort(self, places: tuple[Place, ...], now: float) -> list[Place]:
@@ -39,17 +44,20 @@ class BrokerOrder:
         return sorted(
             places,
             key=lambda place: (
-                self._shunned_until.get(place.address, 0.0) > now,
+                self.is_shunned(place.address, now),
                 not place.is_master,
             ),
         )
+
+    def is_shunned(self, address: str, now: float) -> bool:
+        return self._shunned_until.get(address, 0.0) > now
 
     def failed(self, address: str, now: float) -> None:
         # Those whose time is over are as good as forgotten, so the table does not grow with a cluster's history.
         self._shunned_until = {
             known: until for known, until in self._shunned_until.items() if until > now
         }
-        self._shunned_until[address] = now + SHUN_SECONDS
+        self._shunned_until[address] = now + self._shun_seconds
 
     def answered(self, address: str) -> None:
         self._shunned_until.pop(address, None)

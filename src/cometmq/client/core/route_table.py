@@ -5,9 +5,10 @@ A route stays the same object as long as nothing in it changes, so derived data 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from cometmq.client.core.broker_order import Place
 from cometmq.model.ids import MASTER_ID
 from cometmq.model.route import TopicRoute
 
@@ -74,15 +75,25 @@ class RouteTable:
         addresses = self.addresses(broker_name)
         return addresses.get(MASTER_ID) or next((addresses[key] for key in sorted(addresses)), None)
 
-    def readable_address(self, broker_name: str, suggested_id: int) -> tuple[str, bool] | None:
-        """Address, and whether it is a slave's: the suggested one, otherwise the next slave, otherwise any."""
+    def readable_places(self, broker_name: str, suggested_id: int) -> list[Place]:
+        """Where to read, best first: the suggested broker, otherwise the next slave, otherwise any."""
         addresses = self.addresses(broker_name)
         # If a suggested slave is gone, the next one is used, as in RocketMQ.
         wanted = [suggested_id] if suggested_id == MASTER_ID else [suggested_id, suggested_id + 1]
-        for broker_id in (*wanted, *sorted(addresses)):
-            if broker_id in addresses:
-                return addresses[broker_id], broker_id != MASTER_ID
-        return None
+        return [
+            Place(addresses[broker_id], broker_id == MASTER_ID)
+            for broker_id in dict.fromkeys((*wanted, *sorted(addresses)))
+            if broker_id in addresses
+        ]
+
+    def lacks_master(self, topics: Iterable[str]) -> bool:
+        """Whether a broker of one of these topics has no master now."""
+        return any(
+            MASTER_ID not in data.broker_addrs
+            for topic in topics
+            if (known := self._routes.get(topic)) is not None
+            for data in known.route.broker_datas
+        )
 
     def forget_unused(self, watched: Collection[str], older_than: float) -> None:
         """Drop routes that nobody watches and that were not used since a time."""

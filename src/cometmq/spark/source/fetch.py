@@ -200,7 +200,8 @@ class Fetcher:
                 # Nothing matched although everything does: what was there is being removed.
                 self._lost(wanted, offset, pulled)
             return pulled
-        if pulled.min_offset > offset:
+        # A replica may have begun later than its master.
+        if pulled.min_offset > offset and place.is_master:
             self._lost(wanted, offset, pulled)
             return replace(pulled, next_offset=min(pulled.min_offset, wanted.end))
         if pulled.max_offset < wanted.end and place.is_master:

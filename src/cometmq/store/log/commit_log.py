@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from cometmq.base.errors import RecordTooLarge
+from cometmq.base.errors import RecordTooLarge, UsageError
 from cometmq.base.ports import Clock, File, Files
 from cometmq.model.messages.record import encode_blank
 from cometmq.model.messages.record_layout import (
@@ -135,6 +135,25 @@ class CommitLog:
         self.end += len(data)
         if self.end >= self._ahead_at:
             self._start_ahead()
+
+    def overwrite(self, offset: int, data: bytes) -> File:
+        """Write over bytes that the log has, within one file. The caller syncs the returned file, and closes it.
+
+        Raises:
+            DiskFull: a hole in the file that the disk cannot fill.
+            UsageError: the log does not hold so many bytes there.
+        """
+        log_file = self.row.at(offset)
+        if log_file is None or self.view(offset, len(data)) is None:
+            raise UsageError(f"the log does not hold {len(data)} bytes at offset {offset}")
+        # By a descriptor of its own: old files are mapped for reading only.
+        file = self._files.open(log_file.path, mapped=False)
+        try:
+            file.write_at(offset - log_file.start, data)
+        except BaseException:
+            file.close()
+            raise
+        return file
 
     def view(self, offset: int, size_bytes: int) -> memoryview | None:
         """Bytes of the log without a copy; None if they do not exist, or no longer."""

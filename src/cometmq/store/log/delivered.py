@@ -42,7 +42,8 @@ def delivered_since(log: CommitLog, start: int) -> Iterator[Delivered]:
 
 def copied_since(log: CommitLog, start: int, topic: str) -> Iterator[Record]:
     """The waiting records of a topic that have a copy among the records from ``start`` on."""
-    for scanned in LogWalk(log.row, max(start, log.start), stop=log.end, check_crc=False):
+    first = max(start, log.start)
+    for scanned in LogWalk(log.row, first, stop=log.end, check_crc=False, passes_damage=True):
         if _REAL_TOPIC not in scanned.properties or scanned.topic == _SCHEDULE_TOPIC:
             continue
         copy = _decoded(log, scanned.physical_offset)

@@ -29,12 +29,14 @@ class LogWalk:
         check_crc: bool = True,
         unsynced_from: int | None = None,
         writes_survive: bool = False,
+        passes_damage: bool = False,
     ) -> None:
         """
         Args:
             stop: go no further than this offset.
             unsynced_from: from here on, parts of writes may have been lost; see ``is_torn``.
             writes_survive: only the process died, so only its very last write can be incomplete.
+            passes_damage: go on behind what is no record, with the next one before ``stop``.
         """
         self.position = start
         self.fault = ""
@@ -43,8 +45,16 @@ class LogWalk:
         self._check_crc = check_crc
         self._unsynced_from = unsynced_from
         self._writes_survive = writes_survive
+        self._passes_damage = passes_damage
 
     def __iter__(self) -> Iterator[Scanned]:
+        yield from self._walk()
+        while self._passes_damage and self._stop is not None and self.position < self._stop:
+            sound = find_record(self._row, self.position + 1, self._stop)
+            self.position = self._stop if sound is None else sound.physical_offset
+            yield from self._walk()
+
+    def _walk(self) -> Iterator[Scanned]:
         stop = self._row.end if self._stop is None else self._stop
         while self.position < stop:
             log_file = self._row.at(self.position)

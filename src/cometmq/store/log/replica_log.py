@@ -1,8 +1,8 @@
 """The way of a master's log into the store of its slave: raw bytes first, then the entries of whole records.
 
 The log arrives in pieces that may end anywhere, and is appended as it is. A record is entered into its queue and the
-index once all of it is there and its checksum agrees. Appending is quick and dispatching is not, so the two are
-separate calls: what the log has is safe, what was dispatched can be read.
+index once all of it is there. One whose checksum does not agree is entered, too, but never handed out. Appending is
+quick and dispatching is not, so the two are separate calls: what the log has is safe, what was dispatched can be read.
 
 Thread rule: the owner of the store.
 """
@@ -35,13 +35,19 @@ class ReplicaLog:
         follower: Callable[[], Follower],
         appender: Appender,
         watermarks: Watermarks,
+        on_damage: Callable[[Scanned], None],
     ) -> None:
+        """
+        Args:
+            on_damage: told of a record that came with a damaged body.
+        """
         self._log = log
         self._queues = queues
         self._make_follower = follower
         self._follower: Follower | None = None
         self._appender = appender
         self._watermarks = watermarks
+        self._on_damage = on_damage
 
     @property
     def start(self) -> int:
@@ -171,6 +177,11 @@ class ReplicaLog:
         if magic == MAGIC_BLANK:
             return None, following
         record = scan_record(view, at, log_file.start, check_crc=True)
+        if record is None:
+            # The copy has to be one, damaged as it is, and the records behind it are good. It is not handed out.
+            record = scan_record(view, at, log_file.start, check_crc=False)
+            if record is not None:
+                self._on_damage(record)
         if record is None:
             raise CorruptFile(
                 log_file.path,

@@ -35,7 +35,8 @@ class SinkRows(msgspec.Struct):
 
 def sink_marks_since(log: CommitLog, start: int) -> Iterator[tuple[SinkMark, int]]:
     """The marks and offsets of rows among the records from ``start`` on, where a record must begin."""
-    for scanned in LogWalk(log.row, max(start, log.start), stop=log.end, check_crc=False):
+    first = max(start, log.start)
+    for scanned in LogWalk(log.row, first, stop=log.end, check_crc=False, passes_damage=True):
         mark = sink_mark_in(scanned.properties)
         if mark is not None and not _is_copy(scanned):
             yield mark, scanned.physical_offset

@@ -17,7 +17,7 @@ import msgspec
 from cometmq.base.ports import Clock, Files
 from cometmq.model.topic import DataVersion
 from cometmq.store.meta.json_file import BadContent, JsonFile, pretty, table_in
-from cometmq.store.meta.rendered_rows import RenderedRows, one_line
+from cometmq.store.meta.rendered_rows import RenderedRows, one_line, table_text
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -115,13 +115,18 @@ class ConfigTable(Generic[T]):
         gone = self._entries.keys() - entries.keys()
         for name in gone:
             self._rows.removed(name)
+        kept: dict[str, T] = {}
+        unknown_fields: dict[str, dict[str, Any]] = {}
         for name, (config, unknown) in entries.items():
-            if self._entries.get(name) != config or self._unknown_fields.get(name, {}) != unknown:
+            old = self._entries.get(name)
+            if old == config and self._unknown_fields.get(name, {}) == unknown:
+                kept[name] = old
+            else:
+                kept[name] = config
                 self._rows.changed(name)
-        self._entries = {name: entry.config for name, entry in entries.items()}
-        self._unknown_fields = {
-            name: entry.unknown_fields for name, entry in entries.items() if entry.unknown_fields
-        }
+            if unknown:
+                unknown_fields[name] = unknown
+        self._entries, self._unknown_fields = kept, unknown_fields
         self.version = version
         self._mark()
         return gone
@@ -139,11 +144,11 @@ class ConfigTable(Generic[T]):
         """Render the table and return the disk part of a save, for a worker thread; None if nothing changed."""
         if self.change_count == self._saved_count:
             return None
-        content = self.encode()
+        content = self._content()
         changes = self.change_count
 
         def write() -> None:
-            self._file.save(content)
+            self._file.save(content())
             self._saved_count = changes
 
         return write
@@ -159,14 +164,24 @@ class ConfigTable(Generic[T]):
 
     def encode(self) -> bytes:
         """The content of the file."""
+        return self._content()()
+
+    def _content(self) -> Callable[[], bytes]:
+        """The content of the file as it is now, put together by whoever calls what is returned."""
         content = {**self._other_content, "dataVersion": self._version_fields()}
-        parts = [f"\n\t{pretty(key)}:{pretty(value, 1)}" for key, value in content.items()]
-        parts.append(f"\n\t{pretty(self.TABLE_KEY)}:{self._rows.table(self._entries)}")
-        return ("{" + ",".join(sorted(parts)) + "\n}").encode()
+        parts = {key: pretty(value, 1) for key, value in content.items()}
+        rows = self._rows.rows(self._entries)
+
+        def text() -> bytes:
+            parts[self.TABLE_KEY] = table_text(rows)
+            lines = [f"\n\t{pretty(key)}:{parts[key]}" for key in sorted(parts)]
+            return f"{{{','.join(lines)}\n}}".encode()
+
+        return text
 
     def rows_of(self, names: Iterable[str]) -> bytes:
         """Entries as a replica asks for them: a JSON object on one line."""
-        return one_line(self._rows.table(names))
+        return one_line(table_text(self._rows.rows(names)))
 
     def _changed(self) -> None:
         self.version = self.version.next(self._clock.wall_ms())

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from cometmq.base.ports import Clock, Files
 from cometmq.store.meta.json_file import BadContent, JsonFile, pretty, table_in
-from cometmq.store.meta.rendered_rows import RenderedRows, one_line
+from cometmq.store.meta.rendered_rows import RenderedRows, one_line, table_text
 
 _SEPARATOR = "@"
 _SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
@@ -253,11 +253,11 @@ class OffsetTable:
                 "counter": counter,
                 "timestamp": self._clock.wall_ms(),
             }
-        content = self._text().encode()
+        text = self._text()
         changes = self.change_count
 
         def write() -> None:
-            self._file.save(content)
+            self._file.save(text().encode())
             self._saved_count = changes
 
         return write
@@ -275,18 +275,24 @@ class OffsetTable:
         """The content of the file on one line, as a replica requests it."""
         counts = self._rows.change_count, self._pulled_rows.change_count
         if self._sent_counts != counts:
-            self._sent, self._sent_counts = one_line(self._text()), counts
+            self._sent, self._sent_counts = one_line(self._text()()), counts
         return self._sent
 
-    def _text(self) -> str:
+    def _text(self) -> Callable[[], str]:
+        """The content of the file as it is now, put together by whoever calls what is returned."""
         content = {key: pretty(value, 1) for key, value in self._other_content.items()}
-        content["offsetTable"] = self._rows.table(self._table)
-        if self._pulled or self._has_pulled:
-            content[_PULLED] = self._pulled_rows.table(self._pulled)
         if isinstance(known := self._other_content.get("groupTopicMap"), dict):
             content["groupTopicMap"] = pretty(self._group_topics(known), 1)
-        parts = [f"\n\t{pretty(key)}:{content[key]}" for key in sorted(content)]
-        return "{" + ",".join(parts) + "\n}"
+        tables = {"offsetTable": self._rows.rows(self._table)}
+        if self._pulled or self._has_pulled:
+            tables[_PULLED] = self._pulled_rows.rows(self._pulled)
+
+        def text() -> str:
+            parts = content | {key: table_text(rows) for key, rows in tables.items()}
+            lines = [f"\n\t{pretty(key)}:{parts[key]}" for key in sorted(parts)]
+            return f"{{{','.join(lines)}\n}}"
+
+        return text
 
     def _group_topics(self, known: Mapping[str, Any]) -> dict[str, list[str]]:
         """5.x keeps each group's topics next to the offsets: those in the file, in their order, then newer ones."""

@@ -20,7 +20,7 @@ from cometmq.model.names import SCHEDULE_TOPIC
 from cometmq.store.files.queue_entry import ENTRY, ENTRY_BYTES, FILLER_SIZE
 from cometmq.store.files.record_scan import Scanned
 from cometmq.store.log.commit_log import CommitLog
-from cometmq.store.log.log_scan import LogWalk, find_record
+from cometmq.store.log.log_scan import LogWalk
 from cometmq.store.queues.consume_queue import ConsumeQueue
 from cometmq.store.queues.consume_queues import ConsumeQueues
 from cometmq.store.queues.delay_levels import DelayLevels
@@ -251,20 +251,15 @@ class QueueRepair:
         position = max(search.position, self._first_of(queue))
         slice_end = min(position + SLICE_BYTES, search.stop)
         wanted = queue.topic.encode(), queue.queue_id, queue_offset
-        while position < slice_end:
-            walk = LogWalk(self._log.row, position, stop=slice_end, check_crc=False)
-            for record in walk:
-                if (record.topic, record.queue_id, record.queue_offset) == wanted:
-                    search.found = record
-                    if search.is_first_right:
-                        return True
-            position = walk.position
-            if position < slice_end:
-                # A damaged record: continue after it.
-                sound = find_record(self._log.row, position + 1, slice_end)
-                position = sound.physical_offset if sound is not None else slice_end
-        search.position = position
-        return position >= search.stop
+        row = self._log.row
+        walk = LogWalk(row, position, stop=slice_end, check_crc=False, passes_damage=True)
+        for record in walk:
+            if (record.topic, record.queue_id, record.queue_offset) == wanted:
+                search.found = record
+                if search.is_first_right:
+                    return True
+        search.position = walk.position
+        return walk.position >= search.stop
 
     def _record(self, queue: ConsumeQueue, queue_offset: int, offset: int) -> Scanned | None:
         if not self._first_of(queue) <= offset < self._log.end:

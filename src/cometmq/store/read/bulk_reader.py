@@ -30,6 +30,7 @@ from cometmq.store.queues.queue_repair import QueueRepair
 from cometmq.store.read.collect import Limits, RecordFilter, Wanted, collect
 from cometmq.store.read.read_results import GetResult, GetStatus
 from cometmq.store.read.reader import found_null, judged_code_min, outside
+from cometmq.store.read.soundness import Soundness
 
 _STEP: Final = 1024
 """Number of records whose sizes are added up at once."""
@@ -50,9 +51,12 @@ class BulkResult(GetResult):
 
 
 class BulkReader:
-    def __init__(self, log: CommitLog, queues: ConsumeQueues, repair: QueueRepair) -> None:
+    def __init__(
+        self, log: CommitLog, queues: ConsumeQueues, repair: QueueRepair, soundness: Soundness
+    ) -> None:
         self._log = log
         self._repair = repair
+        self._soundness = soundness
         self._queues = queues
         self._extended = queues if isinstance(queues, ExtendedConsumeQueues) else None
         self._code_min = judged_code_min(self._extended)
@@ -115,10 +119,33 @@ class BulkReader:
             if not is_trusted and not ends_right(queue, offset + end - 1, part, last_at):
                 return None
             parts.append(part)
+        if not self._are_sound(queue, offset, starts, sizes, parts, edges):
+            return None
         total = sum(sizes)
         return BulkResult(
             GetStatus.FOUND, count, 0, 0, parts, count, total, sizes=_big_endian(sizes)
         )
+
+    def _are_sound(
+        self,
+        queue: ConsumeQueue,
+        offset: int,
+        starts: list[int],
+        sizes: array[int],
+        parts: list[memoryview],
+        edges: list[int],
+    ) -> bool:
+        soundness = self._soundness
+        if min(starts) >= soundness.hot_from or soundness.are_known(starts):
+            return True
+        records = parts
+        if len(parts) < len(starts):
+            records = [
+                part[start - starts[first] : start - starts[first] + size]
+                for part, (first, end) in zip(parts, pairwise(edges), strict=True)
+                for start, size in zip(starts[first:end], sizes[first:end], strict=True)
+            ]
+        return soundness.are_sound(queue, offset, starts, sizes, records)
 
     def _collect(
         self,
@@ -133,7 +160,9 @@ class BulkReader:
         count, size = limits.max_count, limits.max_bytes
         # Records on disk are worth as much here as those in memory.
         alike = Limits(count, size, count, size, on_disk_below=0)
-        found = collect(self._log, self._repair, queue, data, offset, wanted, alike)
+        found = collect(
+            self._log, self._repair, self._soundness, queue, data, offset, wanted, alike
+        )
         return BulkResult(
             found.status,
             found.examined,

@@ -1,7 +1,8 @@
 """Walks the entries of a queue and gathers the records that a reader wants.
 
 ``reader`` uses it for pulls, ``bulk_reader`` for whole ranges. An entry that does not lead to its record is repaired
-from the log on the way. What is found are views of the mapped log; adjacent records become one view.
+from the log on the way. A damaged record is left out, unless it is about to be healed: then the reader waits for it.
+What is found are views of the mapped log; adjacent records become one view.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from cometmq.store.queues.extended_queues import TagFilter
 from cometmq.store.queues.queue_check import leads_to
 from cometmq.store.queues.queue_repair import Outcome, QueueRepair
 from cometmq.store.read.read_results import GetStatus
+from cometmq.store.read.soundness import Soundness
 
 RecordFilter = Callable[[memoryview], bool]
 
@@ -62,6 +64,7 @@ class Collected(NamedTuple):
 def collect(
     log: CommitLog,
     repair: QueueRepair,
+    soundness: Soundness,
     queue: ConsumeQueue,
     data: bytes,
     offset: int,
@@ -72,6 +75,7 @@ def collect(
     view = log.view
     log_start = log.start
     log_end = log.end
+    hot_from = soundness.hot_from
     tags, code_min, record = wanted
     memory_count, memory_bytes, disk_count, disk_bytes, on_disk_below = limits
     parts: list[memoryview] = []
@@ -100,12 +104,24 @@ def collect(
                 examined -= 1
                 break
             if mended is Outcome.NONE:
+                if found is not None and soundness.waits_for(
+                    queue, offset + examined - 1, physical_offset, size_bytes
+                ):
+                    examined -= 1
+                    break
                 if not count:
                     status = GetStatus.MESSAGE_WAS_REMOVING
                 continue
             physical_offset, size_bytes, tags_code, found = mended
             if tags is not None and tags_code >= code_min and not tags(tags_code):
                 continue
+        if physical_offset < hot_from and not soundness.is_sound(physical_offset, found):
+            if soundness.waits_for(queue, offset + examined - 1, physical_offset, size_bytes):
+                examined -= 1
+                break
+            if not count:
+                status = GetStatus.MESSAGE_WAS_REMOVING
+            continue
         if record is not None and not record(found):
             continue
         if physical_offset != part_end:

@@ -23,6 +23,7 @@ from cometmq.store.queues.queue_repair import QueueRepair
 from cometmq.store.read.collect import Limits, RecordFilter, Wanted, collect
 from cometmq.store.read.read_ahead import Asked, ReadAhead
 from cometmq.store.read.read_results import GetResult, GetStatus, QueryResult
+from cometmq.store.read.soundness import Soundness
 from cometmq.store.recovery.log_follower import index_keys
 from cometmq.store.store_config import ReadConfig
 
@@ -48,9 +49,11 @@ class Reader:
         memory_bytes: int,
         delay_levels: DelayLevels,
         repair: QueueRepair,
+        soundness: Soundness,
     ) -> None:
         self._log = log
         self._repair = repair
+        self._soundness = soundness
         self._queues = queues
         self._extended = queues if isinstance(queues, ExtendedConsumeQueues) else None
         self._code_min = judged_code_min(self._extended)
@@ -157,6 +160,8 @@ class Reader:
         total = sum(sizes)
         if total > config.memory_bytes_max or total > max_bytes:
             return None
+        soundness = self._soundness
+        needs_check = first < soundness.hot_from and not soundness.are_known(starts)
         if total == span:
             # Each starts where the previous one ends.
             parts = [whole]
@@ -170,7 +175,17 @@ class Reader:
             # What does not end within the whole, or belongs to another queue, needs the careful way.
             if sum(map(len, parts)) != total:
                 return None
-            if offset < queue.trusted_from and not all_lead_to(queue, offset, parts, sizes):
+            is_doubtful = offset < queue.trusted_from and not needs_check
+            if is_doubtful and not all_lead_to(queue, offset, parts, sizes):
+                return None
+        if needs_check:
+            records = parts
+            if len(parts) < count:
+                records = [
+                    whole[start - first : start - first + size]
+                    for start, size in zip(starts, sizes, strict=True)
+                ]
+            if not soundness.are_sound(queue, offset, starts, sizes, records):
                 return None
         return GetResult(
             GetStatus.FOUND,
@@ -203,7 +218,9 @@ class Reader:
             disk_bytes=min(config.disk_bytes_max, max_bytes),
             on_disk_below=log_end - self._cached_bytes,
         )
-        found = collect(self._log, self._repair, queue, data, offset, wanted, limits)
+        found = collect(
+            self._log, self._repair, self._soundness, queue, data, offset, wanted, limits
+        )
         return GetResult(
             found.status,
             offset + found.examined,
@@ -279,7 +296,7 @@ class Reader:
             return QueryResult([], 0, 0)
         parts: list[memoryview] = []
         for physical_offset in index.query(topic, key, max_count, begin_ms, end_ms):
-            found = self._log.record(physical_offset)
+            found = self._soundness.record(physical_offset)
             if found is not None and _carries(found, topic, key, begin_ms, end_ms):
                 parts.append(found)
         return QueryResult(parts, index.last_update_ms, index.last_update_offset)

@@ -63,14 +63,18 @@ class Follower:
         # Name and key prefix of each topic, by its bytes in the log.
         self._topics: dict[bytes, tuple[str, int]] = {}
 
-    def feed(self, start: int, end: int) -> int:
+    def feed(self, start: int, end: int, *, passes_damage: bool = False) -> int:
         """Dispatch the records between two offsets; a record must begin at ``start``. Returns the offset reached.
+
+        Args:
+            passes_damage: go on behind what is no record.
 
         Raises:
             DiskFull: entries wait in memory; the next recovery adds what is missing.
         """
         queues = self._queues
-        walk = LogWalk(self._log.row, start, stop=end, check_crc=False)
+        row = self._log.row
+        walk = LogWalk(row, start, stop=end, check_crc=False, passes_damage=passes_damage)
         reached = queues.written
         for record in walk:
             self.enter(record)

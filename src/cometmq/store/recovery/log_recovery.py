@@ -1,8 +1,10 @@
 """What to trust after a stop, clean or not.
 
 First everything is examined and nothing is changed: where to start, how far the log is valid, and whether it may end
-there. A torn tail is normal after a crash and is cut. Damage is not normal: cutting there would drop acknowledged
-messages, so the store refuses to start and says where (``log_end`` tells the two apart). Nor is a missing log while
+there. A torn tail is normal after a crash and is cut. Damage is not normal (``log_end`` tells the two apart): cutting
+there would drop acknowledged messages. A few damaged records are noted and passed over: they are never handed out, and
+a replica may heal them. If there are many, or the log ends with damage, the store refuses to start and says where. Nor
+is a missing log while
 checkpoint or queues know of one: most likely its disk is not mounted. Then the log is cut at its end, queues and index
 are cut to match, and the follower feeds them what they lack.
 
@@ -24,10 +26,11 @@ from cometmq.store.files.queue_end import NO_BOUND
 from cometmq.store.files.record_scan import Scanned, scan_record
 from cometmq.store.index.index_files import IndexFiles
 from cometmq.store.log.commit_log import CommitLog
+from cometmq.store.log.damage import Damage, damage_of
 from cometmq.store.log.log_scan import LogWalk, find_record
 from cometmq.store.queues.consume_queues import ConsumeQueues, Written
 from cometmq.store.recovery.checkpoint import Marks
-from cometmq.store.recovery.log_end import damage_at
+from cometmq.store.recovery.log_end import FOLLOWER_WITHIN_BYTES, damage_at
 from cometmq.store.recovery.log_follower import Follower, has_queue_entry
 from cometmq.store.recovery.queue_recovery import QueueRecovery, Spans
 from cometmq.store.store_config import StoreConfig
@@ -38,6 +41,8 @@ CLEAN_WINDOW_BYTES: Final = 64 << 20
 """How much of the log is verified after a clean stop if the checkpoint says where it ends."""
 LOOK_BACK_BYTES: Final = 1 << 20
 """The scan starts with a record at most this far below the checkpoint, so that it starts with a valid one."""
+DAMAGED_MAX: Final = 64
+"""Damaged places that a start passes over. More are no rot: the file, the disk or its mount is a wrong one."""
 FILES_VERIFIED: Final = 3
 """Number of files that Java verifies after a clean stop."""
 
@@ -81,6 +86,8 @@ class Recovery:
         """Store time of the last record."""
         self.last_record = 0
         """Where the last record starts."""
+        self.damaged: list[Damage] = []
+        """Records that were passed over."""
         self._index_was_cut = False
 
     def run(self, before_changes: Callable[[], None]) -> None:
@@ -215,24 +222,26 @@ class Recovery:
 
     def _scan(self, start: int) -> None:
         stop = self._stop
-        walk = LogWalk(
-            self._log.row,
-            start,
-            check_crc=self._config.log.check_crc_on_recover,
-            unsynced_from=max(stop.marks.flushed_offset, 0),
-            # A clean stop loses nothing, but a slave's log may end inside a record if its master failed at that point.
-            writes_survive=stop.is_same_boot or stop.is_clean,
-        )
         self.last_timestamp = stop.marks.physical_ms if start > self._log.row.start else 0
         self.last_record = stop.marks.last_dispatched_record
         last_seen_ms = 0
-        for record in walk:
-            self._note(record)
-            last_seen_ms = record.store_timestamp
-            self.last_record = record.physical_offset
-        self.end = walk.position
+        position: int | None = start
+        while position is not None:
+            walk = LogWalk(
+                self._log.row,
+                position,
+                check_crc=self._config.log.check_crc_on_recover,
+                unsynced_from=max(stop.marks.flushed_offset, 0),
+                # A clean stop loses nothing, but a slave's log may end inside a record if its master failed then.
+                writes_survive=stop.is_same_boot or stop.is_clean,
+            )
+            for record in walk:
+                self._note(record)
+                last_seen_ms = record.store_timestamp
+                self.last_record = record.physical_offset
+            self.end = walk.position
+            position = self._judge(walk.fault, last_seen_ms)
         self.last_timestamp = max(self.last_timestamp, last_seen_ms)
-        self._judge(walk.fault, last_seen_ms)
 
     def _note(self, record: Scanned) -> None:
         if not has_queue_entry(record.sys_flag):
@@ -241,8 +250,8 @@ class Recovery:
             return
         self._spans.note(record)
 
-    def _judge(self, fault: str, last_seen_ms: int) -> None:
-        """Decide whether the log may end where the valid records end."""
+    def _judge(self, fault: str, last_seen_ms: int) -> int | None:
+        """Decide whether the log may end where the valid records end. If not, where it goes on behind the damage."""
         stop, marks = self._stop, self._stop.marks
         if marks.flushed_offset >= 0:
             is_short = self.end < marks.flushed_offset
@@ -259,6 +268,9 @@ class Recovery:
         path = self._log.row.path(self.end) if log_file is None else log_file.path
         position = 0 if log_file is None else self.end - log_file.start
         if damage:
+            following = self._pass_over()
+            if following is not None:
+                return following
             found = fault or ("a missing file" if log_file is None else "zeros")
             self._refuse_or_report(
                 path,
@@ -277,6 +289,32 @@ class Recovery:
                 marks.flushed_offset,
                 fault,
             )
+        return None
+
+    def _pass_over(self) -> int | None:
+        """Note what is damaged at the end of the valid records. Where the log goes on; None if it must not be used."""
+        if self._config.log.recover_by_truncating or len(self.damaged) >= DAMAGED_MAX:
+            return None
+        log_file = self._log.row.at(self.end)
+        if log_file is None:
+            return None
+        view = log_file.file.view(0, self._log.file_bytes)
+        record = scan_record(view, self.end - log_file.start, log_file.start, check_crc=False)
+        if (
+            record is not None
+            and scan_record(view, self.end - log_file.start, log_file.start, check_crc=True) is None
+        ):
+            # Only the body is damaged: it keeps its place in its queue.
+            self._note(record)
+            self.last_record = record.physical_offset
+            self.damaged.append(damage_of(record))
+            return record.physical_offset + record.size_bytes
+        search_end = max(self._stop.marks.flushed_offset, self.end + FOLLOWER_WITHIN_BYTES)
+        following = find_record(self._log.row, self.end + 1, search_end)
+        if following is None:
+            return None
+        self.damaged.append(Damage(self.end))
+        return following.physical_offset
 
     def _judge_missing_log(self) -> None:
         """A store without log files is new, unless something in it says otherwise."""
@@ -313,10 +351,11 @@ class Recovery:
             # After a kill, the index is usually behind the log. After a clean stop, something was damaged.
             level = logging.WARNING if self._stop.is_clean else logging.INFO
             logger.log(level, "queues or index rebuilt from=%d to=%d", start, self.end)
-        if self._follower.feed(start, self.end) < self.end and start > self._log.start:
-            # A queue entry did not end at a record boundary, so it led nowhere: start from the very beginning.
-            logger.warning("queues rebuilt from=%d reason=bad-entry", self._log.start)
-            self._follower.feed(self._log.start, self.end)
+        if self._follower.feed(start, self.end) < self.end:
+            # A queue entry did not end at a record boundary, so it led nowhere; or a record is damaged: start from
+            # the very beginning.
+            logger.warning("queues rebuilt from=%d reason=bad-entry-or-record", self._log.start)
+            self._follower.feed(self._log.start, self.end, passes_damage=True)
 
     def _index_start(self) -> list[int]:
         """Where to start feeding the index; empty if it is as complete as the queues."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from tests.unit.broker.rig import Rig
@@ -151,7 +152,8 @@ def test_a_second_round_changes_nothing_and_carries_no_entries(pair: Pair) -> No
     pair.wire.answer = answer
     pair.round()
     assert (pair.slave.topics.change_count, pair.slave.groups.change_count) == counts
-    assert len(sizes) == 2 and max(sizes) < 120
+    assert len(sizes) == 2
+    assert max(sizes) < 120
 
 
 def test_tables_of_several_pages_are_read_to_their_end(
@@ -178,7 +180,8 @@ def test_what_is_deleted_at_the_master_vanishes_with_its_queues(pair: Pair) -> N
     assert master.ask(215, {"topic": "Goes"}).code == 0
     assert master.ask(207, {"groupName": "G"}).code == 0
     pair.round()
-    assert "Goes" not in slave.topics and "G" not in slave.groups
+    assert "Goes" not in slave.topics
+    assert "G" not in slave.groups
     assert slave.store.max_offset("Goes", 0) == 0
     assert slave.store.max_offset("Stays", 0) == 1
     assert slave.offsets.query("G", "Goes", 0) == -1
@@ -253,6 +256,23 @@ def test_a_slave_that_became_the_master_has_nothing_to_give_back(pair: Pair) -> 
     assert pair.sync.stray_count == 0
     pair.round()
     assert pair.slave.offsets.query("G", "T", 0) == 9
+    # Nor when it is a slave again.
+    pair.slave.crash()
+    asyncio.run(pair.slave.restart(brokerRole="SLAVE", brokerId="1"))
+    assert pair.new_sync().stray_count == 0
+
+
+def test_nor_has_one_that_became_it_while_it_ran(pair: Pair) -> None:
+    pair.master.topic("T")
+    pair.round()
+    assert commit(pair.slave, 8).code == 0
+    identity = replace(pair.slave.live.current.identity, role="ASYNC_MASTER")
+    pair.slave.live.current = replace(pair.slave.live.current, identity=identity)
+    pair.sync.role_changed(pair.slave.live.current)
+    assert pair.sync.stray_count == 0
+    pair.round()
+    assert pair.slave.offsets.query("G", "T", 0) == 8
+    assert pair.master.offsets.query("G", "T", 0) == -1
 
 
 def test_a_commit_that_the_master_refuses_is_told_once_and_dropped(

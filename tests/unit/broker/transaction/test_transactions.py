@@ -360,6 +360,6 @@ def test_properties_leave_room_for_those_of_later_checks(rig: Any) -> None:
 
 def test_a_lost_half_message_is_let_go(rig: Any) -> None:
     rig.half()
-    rig.store.record_at = lambda offset: None
+    rig.store.record_at = lambda offset, *, expected=False: None
     assert rig.round() == []
     assert rig.transactions.open_count == 0

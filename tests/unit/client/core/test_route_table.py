@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from cometmq.client.core.broker_order import Place
 from cometmq.client.core.route_table import RouteTable
 from cometmq.model.route import BrokerData, QueueData, TopicRoute
 
@@ -57,12 +58,21 @@ def test_writes_go_to_the_master_and_to_a_slave_while_none_is_known() -> None:
 def test_reads_go_where_the_broker_suggests_and_elsewhere_when_that_one_is_gone() -> None:
     table = RouteTable()
     table.learn("T", _route({"a": {0: "m:1", 2: "s:2"}, "b": {1: "s:1"}}), 1.0)
-    assert table.readable_address("a", 0) == ("m:1", False)
-    assert table.readable_address("a", 2) == ("s:2", True)
-    assert table.readable_address("a", 1) == ("s:2", True)
-    assert table.readable_address("a", 7) == ("m:1", False)
-    assert table.readable_address("b", 0) == ("s:1", True)
-    assert table.readable_address("c", 0) is None
+    master, slave = Place("m:1", is_master=True), Place("s:2", is_master=False)
+    assert table.readable_places("a", 0) == [master, slave]
+    assert table.readable_places("a", 2) == [slave, master]
+    assert table.readable_places("a", 1) == [slave, master]
+    assert table.readable_places("a", 7) == [master, slave]
+    assert table.readable_places("b", 0) == [Place("s:1", is_master=False)]
+    assert table.readable_places("c", 0) == []
+
+
+def test_a_broker_without_a_master_is_noticed() -> None:
+    table = RouteTable()
+    table.learn("T", _route({"a": {0: "m:1", 1: "s:1"}}), 1.0)
+    table.learn("U", _route({"b": {1: "s:2"}}), 1.0)
+    assert table.lacks_master(["T", "U", "unknown"])
+    assert not table.lacks_master(["T", "unknown"])
 
 
 def test_brokers_that_no_route_names_any_more_are_forgotten() -> None:

@@ -55,12 +55,15 @@ def numbers(store: MessageStore) -> list[int]:
         offset = store.min_offset("T", queue_id)
         while offset < store.max_offset("T", queue_id):
             result = store.get("T", queue_id, offset, 32)
-            assert result.status == "FOUND", result
+            assert result.status == "FOUND" or store.damages.found_count, result
+            assert result.next_offset > offset
             for part in result.parts:
                 for record in decode_records(part):
-                    assert (record.queue_id, record.queue_offset) == (queue_id, offset)
+                    assert record.queue_id == queue_id
+                    assert record.queue_offset == offset or store.damages.found_count
                     found.append((record.physical_offset, int(record.body[:3])))
-                    offset += 1
+                    offset = record.queue_offset + 1
+            offset = result.next_offset
     return [number for _, number in sorted(found)]
 
 
@@ -141,34 +144,76 @@ def test_a_flipped_body_byte_of_the_last_record_that_was_not_flushed_drops_that_
     assert len(numbers(store)) == COUNT
 
 
+def all_but(*missing: int) -> list[int]:
+    return [number for number in range(COUNT) if number not in missing]
+
+
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_damaged_record_with_sound_ones_behind_it_is_refused_and_nothing_changed(
-    lab: Lab, message: Make, clean: bool
+def test_a_damaged_record_with_sound_ones_behind_it_is_passed_over(
+    lab: Lab, message: Make, clean: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     stored = fill(lab, message, close=clean)
     lab = lab.crash()
     middle = stored[COUNT - 5]
     damage(lab, middle.physical_offset + 100, b"!")
-    before = tree(lab.root)
-    name = log_file(lab, middle.physical_offset).name
-    with pytest.raises(CorruptFile, match=name) as refusal:
-        lab.open()
-    text = str(refusal.value)
-    assert f"offset {middle.physical_offset}" in text
-    assert f"byte {middle.physical_offset % 4096}" in text
-    assert "recoverByTruncating" in text
-    assert tree(lab.root) == before
+    before = log_file(lab, middle.physical_offset).read_bytes()
+    store = lab.open()
+    assert f"{log_file(lab, middle.physical_offset).name} position=" in caplog.text
+    assert f"offset={middle.physical_offset} topic=T" in caplog.text
+    assert store.max_physical == stored[-1].end_offset
+    assert numbers(store) == all_but(COUNT - 5)
+    assert store.put(message(b"040", queue_id=1)).queue_offset == stored[-1].queue_offset + 1
+    store.close()
+    raw = log_file(lab, middle.physical_offset).read_bytes()
+    at = middle.physical_offset % 4096
+    assert raw[at : at + middle.size_bytes] == before[at : at + middle.size_bytes]
+    assert numbers(lab.open()) == [*all_but(COUNT - 5), COUNT]
+
+
+def test_a_damaged_log_is_cut_if_the_operator_says_so(lab: Lab, message: Make) -> None:
+    middle = fill(lab, message)[COUNT - 5]
+    damage(lab, middle.physical_offset + 100, b"!")
     lab.change(log={"recover_by_truncating": True})
     assert numbers(lab.open()) == list(range(COUNT - 5))
 
 
+def test_many_damaged_records_are_refused_and_nothing_changed(
+    lab: Lab, message: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cometmq.store.recovery.log_recovery.DAMAGED_MAX", 3)
+    stored = fill(lab, message)
+    for number in (20, 24, 28, 32):
+        damage(lab, stored[number].physical_offset + 100, b"!")
+    before = tree(lab.root)
+    last = stored[32]
+    with pytest.raises(CorruptFile, match=log_file(lab, last.physical_offset).name) as refusal:
+        lab.open()
+    text = str(refusal.value)
+    assert f"offset {last.physical_offset}" in text
+    assert f"byte {last.physical_offset % 4096}" in text
+    assert "recoverByTruncating" in text
+    assert tree(lab.root) == before
+
+
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_damaged_last_record_that_was_flushed_is_refused(
+def test_a_damaged_last_record_that_was_flushed_is_passed_over(
     lab: Lab, message: Make, clean: bool
 ) -> None:
     last = fill(lab, message, close=clean)[-1]
     lab = lab.crash()
     damage(lab, last.physical_offset + 100, b"!")
+    store = lab.open()
+    assert store.max_physical == last.end_offset
+    assert numbers(store) == all_but(COUNT - 1)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_last_record_that_was_flushed_and_is_none_any_more_is_refused(
+    lab: Lab, message: Make, clean: bool
+) -> None:
+    last = fill(lab, message, close=clean)[-1]
+    lab = lab.crash()
+    damage(lab, last.physical_offset + 4, b"!")
     before = tree(lab.root)
     with pytest.raises(CorruptFile, match="recoverByTruncating") as refusal:
         lab.open()
@@ -188,10 +233,7 @@ def test_damage_behind_the_checkpoint_is_no_torn_tail_after_a_kill(
     lab = lab.crash()
     position = middle.physical_offset + at
     damage(lab, position, bytes([log_file(lab, position).read_bytes()[position % 4096] ^ 0x10]))
-    before = tree(lab.root)
-    with pytest.raises(CorruptFile, match="sound records follow"):
-        lab.open()
-    assert tree(lab.root) == before
+    assert numbers(lab.open()) == all_but(20)
 
 
 @pytest.mark.parametrize("flush_at", [0, 10])
@@ -203,8 +245,7 @@ def test_damage_behind_the_checkpoint_is_no_torn_tail_after_a_power_loss(
     lab = lab.crash()
     damage(lab, middle.physical_offset + 100, b"!")
     monkeypatch.setattr(lab.files, "boot_id", lambda: "another")
-    with pytest.raises(CorruptFile, match="sound records follow"):
-        lab.open()
+    assert numbers(lab.open()) == all_but(20)
 
 
 def test_a_sector_that_a_power_loss_took_is_a_torn_tail(
@@ -264,14 +305,13 @@ def test_a_missing_last_file_is_refused(lab: Lab, message: Make) -> None:
     assert numbers(lab.open()) == list(range(len(numbers(lab.open_stores[-1]))))
 
 
-def test_zeros_instead_of_a_record_with_sound_ones_behind_are_refused(
+def test_zeros_instead_of_a_record_with_sound_ones_behind_are_passed_over(
     lab: Lab, message: Make
 ) -> None:
     stored = fill(lab, message)
     middle = stored[COUNT - 5]
     damage(lab, middle.physical_offset, bytes(middle.size_bytes))
-    with pytest.raises(CorruptFile, match="sound records follow"):
-        lab.open()
+    assert numbers(lab.open()) == all_but(COUNT - 5)
 
 
 def test_a_torn_tail_is_cut_and_wiped(lab: Lab, message: Make) -> None:

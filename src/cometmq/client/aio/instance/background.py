@@ -3,7 +3,7 @@
 | Work | First | Then |
 |---|---|---|
 | address service, if it is used | 10 s | 120 s |
-| routes | at once | 30 s |
+| routes | at once | 30 s, 5 s while a broker has no master; a second after a connection was lost |
 | heartbeats | 1 s, and whenever there is news | 30 s, sooner after a failure; at once on a new connection |
 """
 
@@ -21,6 +21,8 @@ from cometmq.client.client_config import ClientConfig
 FIRST_ROUTES_SECONDS: Final = 0.01
 FIRST_HEARTBEAT_SECONDS: Final = 1.0
 FIRST_LOOK_UP_SECONDS: Final = 10.0
+MASTERLESS_SECONDS: Final = 5.0
+"""How often routes are asked for while a broker has no master: its readers are to go back when it returns."""
 AFTERWARDS_SECONDS: Final = 1.0
 """How long after an event to check its effect."""
 
@@ -44,7 +46,7 @@ class Background:
         )
         self._route_task = Periodic(
             "routes",
-            routes.refresh,
+            self._refresh_routes,
             first=FIRST_ROUTES_SECONDS,
             every=config.poll_name_server_millis / 1000,
         )
@@ -96,8 +98,14 @@ class Background:
     def connection_lost(self, peer: str) -> None:
         """A broker has forgotten the clients of the connection."""
         self._heartbeats.lost(peer)
+        # Perhaps the broker is gone, and another takes its place.
+        self._afterwards(self._route_task)
         # Not at once: the broker may close every new connection.
         self._afterwards(self._heartbeat_task)
+
+    async def _refresh_routes(self) -> float | None:
+        await self._routes.refresh()
+        return MASTERLESS_SECONDS if self._routes.lacks_master() else None
 
     async def _beat(self) -> float | None:
         has_news = self._has_news or self._heartbeats.has_strangers()

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Final, Protocol, Self
 
 from cometmq.base.clock import SystemClock
-from cometmq.base.errors import UsageError
+from cometmq.base.errors import CometError, UsageError
 from cometmq.base.ports import Clock
 from cometmq.client.aio.instance.background import Background
 from cometmq.client.aio.instance.group_members import ask_members
@@ -25,6 +25,7 @@ from cometmq.client.aio.instance.roles import ConsumerRole, ProducerRole, RoleTa
 from cometmq.client.aio.instance.routes import Routes
 from cometmq.client.aio.instance.server_requests import ServerRequests
 from cometmq.client.client_config import DEFAULT_INSTANCE, ClientConfig
+from cometmq.client.core.broker_order import BrokerOrder, Place
 from cometmq.client.core.client_id import client_id, unique_instance_name
 from cometmq.client.core.name_server_choice import ENVIRONMENT_VARIABLE
 from cometmq.client.core.namespace import unwrap, wrap
@@ -40,6 +41,9 @@ from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.remoting.local_address import local_address
 
 logger = logging.getLogger("cometmq.client")
+
+UNREACHABLE_SECONDS: Final = 60.0
+"""How long nothing is read from a broker that did not answer a read, unless it answers a heartbeat before."""
 
 
 class Remoting(Protocol):
@@ -95,6 +99,7 @@ class ClientInstance:
             on_open=self._connection_opened,
             on_close=self._connection_lost,
         )
+        self._order = BrokerOrder(UNREACHABLE_SECONDS)
         self._routes = Routes(
             self._name_servers,
             self._roles,
@@ -109,6 +114,7 @@ class ClientInstance:
             self.call,
             timeout=config.call_seconds,
             is_unit_mode=config.is_unit_mode,
+            on_answer=self._order.answered,
         )
         self._background = Background(config, self._name_servers, self._routes, self._heartbeats)
         self._users = 1
@@ -190,15 +196,40 @@ class ClientInstance:
         Raises:
             BrokerNotKnown: no route of the queue's topic names the broker.
         """
-        address = self._routes.table.writable_address(queue.broker_name)
-        if address is None:
-            await self.publish_route(queue.topic)
-            address = self._routes.table.writable_address(queue.broker_name)
+        table = self._routes.table
+        address = table.writable_address(queue.broker_name)
+        if address is None or table.is_stale(queue.topic):
+            await self._look_again(queue, is_known=address is not None)
+            address = table.writable_address(queue.broker_name)
         if address is None:
             raise BrokerNotKnown(
                 f"no route of topic {queue.topic!r} names broker {queue.broker_name!r}"
             )
         return address
+
+    async def find_master(self, queue: MessageQueue) -> str:
+        """The address of the master of the queue's broker, which alone can write.
+
+        Raises:
+            BrokerNotKnown: no route of the queue's topic names a master of the broker.
+        """
+        address = self.broker_address(queue.broker_name)
+        if address is None or self._routes.table.is_stale(queue.topic):
+            await self._look_again(queue, is_known=address is not None)
+            address = self.broker_address(queue.broker_name)
+        if address is None:
+            raise BrokerNotKnown(
+                f"no route of topic {queue.topic!r} names a master of broker {queue.broker_name!r}"
+            )
+        return address
+
+    async def _look_again(self, queue: MessageQueue, *, is_known: bool) -> None:
+        try:
+            await self.publish_route(queue.topic)
+        except CometError:
+            # An address that is known is better than none.
+            if not is_known:
+                raise
 
     def broker_addresses(self, broker_name: str) -> Mapping[int, str]:
         """All addresses of a broker by id, none when no known route names it."""
@@ -208,9 +239,19 @@ class ClientInstance:
         """The address of one broker; None if no known route names it."""
         return self._routes.table.addresses(broker_name).get(broker_id)
 
-    def read_address(self, broker_name: str, suggested_id: int) -> tuple[str, bool] | None:
-        """Where to read, and whether that is a slave: the suggested broker, otherwise any other of that name."""
-        return self._routes.table.readable_address(broker_name, suggested_id)
+    def read_place(self, broker_name: str, suggested_id: int) -> Place | None:
+        """Where to read: the suggested broker, otherwise any other of that name.
+
+        One that did not answer lately is chosen only when there is no other.
+        """
+        now = self.clock.monotonic()
+        places = self._routes.table.readable_places(broker_name, suggested_id)
+        reached = (place for place in places if not self._order.is_shunned(place.address, now))
+        return next(reached, places[0] if places else None)
+
+    def unreachable(self, address: str) -> None:
+        """A read failed there: read elsewhere until it answers a heartbeat, or for a minute."""
+        self._order.failed(address, self.clock.monotonic())
 
     def broker_version(self, broker_name: str) -> int:
         """The version from the broker's last heartbeat reply; 0 while there was none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from cometmq.base.errors import CometError
@@ -37,13 +38,16 @@ class Heartbeats:
         *,
         timeout: float,
         is_unit_mode: bool = False,
+        on_answer: Callable[[str], None] = lambda address: None,
     ) -> None:
+        """Args: on_answer: called with the address of each broker that answered."""
         self._client_id = client_id
         self._roles = roles
         self._routes = routes
         self._call = call
         self._timeout = timeout
         self._is_unit_mode = is_unit_mode
+        self._on_answer = on_answer
         self._versions: dict[str, int] = {}
         self._greeted: set[str] = set()
         self._under_way: dict[asyncio.Future[bool], str] = {}
@@ -145,6 +149,7 @@ class Heartbeats:
             self._greeted.discard(address)
             logger.warning("heartbeat failed broker=%s reason=%s", address, error)
             return False
+        self._on_answer(address)
         self._versions[address] = reply.version
         self._greeted.add(address)
         return True

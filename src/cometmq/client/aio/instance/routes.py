@@ -87,6 +87,10 @@ class Routes:
         """Whether there is a watched topic without a known route."""
         return any(self.table.route(topic) is None for topic in self._roles.watched())
 
+    def lacks_master(self) -> bool:
+        """Whether a broker of a watched topic has no master now."""
+        return self.table.lacks_master(self._roles.watched())
+
     async def refresh(self) -> None:
         """Refresh all watched routes, then forget unused routes and brokers that are no longer in any route."""
         watched = self._roles.watched()

@@ -71,6 +71,8 @@ class BrokerOffsets:
                 )
                 await self._instance.oneway(address, command)
             except CometError as error:
+                if error.route_is_stale:
+                    self._instance.forget_route(queue.topic)
                 logger.warning(
                     "position not saved group=%s queue=%s offset=%d reason=%s",
                     self._group,

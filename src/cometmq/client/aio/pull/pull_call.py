@@ -1,14 +1,19 @@
 """One pull: choose master or slave, call, decode, check tags, determine where to continue.
 
-All consumers pull through this. For each queue it remembers which broker the last reply suggested.
+All consumers pull through this. For each queue it remembers which broker the last reply suggested. If a broker cannot
+be reached, another of its name is asked at once: a slave has the same messages at the same offsets.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
 
+from cometmq.base.errors import CometError, RemotingError
+from cometmq.client.core.broker_order import Place
 from cometmq.client.errors import NoRoute
 from cometmq.model.flags import PullFlag
 from cometmq.model.ids import MASTER_ID
@@ -23,6 +28,8 @@ from cometmq.protocol.fields import decode_fields, encode_fields
 from cometmq.protocol.headers.pull import PullMessageHeader, PullMessageReply
 from cometmq.protocol.reply_errors import error_for
 
+logger = logging.getLogger("cometmq.client")
+
 ANSWER_SECONDS: Final = 10.0
 """How long a reply may take beyond the time that the broker may hold the pull."""
 
@@ -31,6 +38,9 @@ SWEEP_SECONDS: Final = 5.0
 
 LITE_PULL_VERSION: Final = 413
 """From RocketMQ 5.0.0 on, brokers have a separate request code for lite pulls."""
+
+NOT_THERE_SECONDS: Final = 1.0
+"""How long a consumer waits before it asks a slave again for messages that the slave does not have."""
 
 # As plain integers: an enum's operators cost more than the rest of a request.
 _COMMIT_OFFSET: Final = int(PullFlag.COMMIT_OFFSET)
@@ -79,8 +89,12 @@ class PullResult:
 class Brokers(Protocol):
     """The part of ``ClientInstance`` that a pull needs."""
 
-    def read_address(self, broker_name: str, suggested_id: int) -> tuple[str, bool] | None:
-        """The address to read from, and whether it is a slave's: the suggested one, otherwise any other of the name."""
+    def read_place(self, broker_name: str, suggested_id: int) -> Place | None:
+        """Where to read: the suggested broker, otherwise any other of that name."""
+        ...
+
+    def unreachable(self, address: str) -> None:
+        """Read elsewhere for a while, if possible."""
         ...
 
     async def route(self, topic: str, *, fresh: bool = False) -> TopicRoute: ...
@@ -133,10 +147,7 @@ class PullCalls:
             RemotingError: the network call failed.
             BadRecord, RemoteProtocolError: the reply cannot be decoded.
         """
-        address, is_slave = await self._address(queue)
         flags = _SUSPEND if wait_seconds > 0 else 0
-        if commit_offset is not None and not is_slave:
-            flags |= _COMMIT_OFFSET
         if send_subscription:
             flags |= _SUBSCRIPTION
         if subscription.class_filter_mode:
@@ -162,13 +173,20 @@ class PullCalls:
             expression_type=subscription.expression_type,
             broker_name=queue.broker_name,
         )
-        request = Command(code, encode_fields(header))
         if timeout is None:
             timeout = ANSWER_SECONDS + (wait_seconds + SWEEP_SECONDS if wait_seconds > 0 else 0)
-        reply = await self._brokers.call(address, request, timeout)
-        status = status_of(reply, address)
+        reply, place = await self._ask(queue, code, header, timeout, commit_offset)
+        status = status_of(reply, place.address)
         position = decode_fields(PullMessageReply, reply.ext)
         self._suggested[queue] = position.suggest_which_broker_id
+        if (
+            status is PullStatus.NO_MATCHED_MSG
+            and position.next_begin_offset <= offset
+            and wait_seconds > 0
+            and not place.is_master
+        ):
+            # The slave does not have the offset. RocketMQ's does not hold such a pull, so it would come back at once.
+            await asyncio.sleep(min(wait_seconds, NOT_THERE_SECONDS))
         messages: list[ReceivedMessage] = []
         if status is PullStatus.FOUND:
             messages = self._messages(queue, reply, position, subscription)
@@ -204,12 +222,63 @@ class PullCalls:
                 message.topic = topic
         return messages
 
-    async def _address(self, queue: MessageQueue) -> tuple[str, bool]:
+    async def _ask(
+        self,
+        queue: MessageQueue,
+        code: RequestCode,
+        header: PullMessageHeader,
+        timeout: float,
+        commit_offset: int | None,
+    ) -> tuple[Command, Place]:
+        """The reply of the place that the queue is read from, or of another one if that does not answer."""
+        place = await self._place(queue)
+        try:
+            reply = await self._call(place, code, header, timeout, commit_offset)
+        except RemotingError as error:
+            if not error.route_is_stale:
+                raise
+            self._brokers.unreachable(place.address)
+            other = await self._elsewhere(queue)
+            if other is None or other.address == place.address:
+                raise
+            logger.info(
+                "reading elsewhere queue=%s from=%s to=%s reason=%s",
+                queue,
+                place.address,
+                other.address,
+                error,
+            )
+            place = other
+            reply = await self._call(place, code, header, timeout, commit_offset)
+        return reply, place
+
+    async def _call(
+        self,
+        place: Place,
+        code: RequestCode,
+        header: PullMessageHeader,
+        timeout: float,
+        commit_offset: int | None,
+    ) -> Command:
+        ext = encode_fields(header)
+        if commit_offset is not None and place.is_master:
+            ext["sysFlag"] = str(header.sys_flag | _COMMIT_OFFSET)
+        return await self._brokers.call(place.address, Command(code, ext), timeout)
+
+    async def _place(self, queue: MessageQueue) -> Place:
         suggested = self._suggested.get(queue, MASTER_ID)
-        found = self._brokers.read_address(queue.broker_name, suggested)
+        found = self._brokers.read_place(queue.broker_name, suggested)
         if found is None:
             await self._brokers.route(queue.topic, fresh=True)
-            found = self._brokers.read_address(queue.broker_name, suggested)
+            found = self._brokers.read_place(queue.broker_name, suggested)
         if found is None:
             raise NoRoute(f"no route of topic {queue.topic!r} names broker {queue.broker_name!r}")
         return found
+
+    async def _elsewhere(self, queue: MessageQueue) -> Place | None:
+        """Where to read from now on, by the route of the moment."""
+        try:
+            await self._brokers.route(queue.topic, fresh=True)
+        except CometError as error:
+            logger.debug("no fresh route topic=%s reason=%s", queue.topic, error)
+        return self._brokers.read_place(queue.broker_name, self._suggested.get(queue, MASTER_ID))

@@ -40,6 +40,8 @@ class QueueLocks:
                 reply = await self._call(RequestCode.LOCK_BATCH_MQ, body)
                 locked = set(LockBatchReply.decode(reply.body).lock_ok_mq_set)
             except CometError as error:
+                if error.route_is_stale:
+                    self._instance.forget_route(body.mq_set[0].topic)
                 logger.warning(
                     "queues not locked group=%s broker=%s reason=%s",
                     self._group,

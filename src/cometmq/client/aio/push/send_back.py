@@ -129,7 +129,7 @@ class SendBack:
         header.queue_id = queue.queue_id
         header.broker_name = queue.broker_name
         request = Command(RequestCode.SEND_MESSAGE_V2, encode_fields(header), message.body)
-        address = await self._instance.find_broker(queue)
+        address = await self._instance.find_master(queue)
         reply = await self._instance.call(address, request, SEND_BACK_SECONDS)
         if reply.code not in _STORED:
             raise error_for(reply, address)

@@ -54,7 +54,7 @@ async def recall(
     queue = MessageQueue(broker_name=handle.broker_name, queue_id=0, topic=wire_topic)
     try:
         async with asyncio.timeout(seconds):
-            address = await instance.find_broker(queue)
+            address = await instance.find_master(queue)
     except TimeoutError:
         raise CallTimedOut(f"no route of topic {topic!r} in time", sent=False) from None
     left = deadline - instance.clock.monotonic()

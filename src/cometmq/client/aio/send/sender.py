@@ -227,7 +227,7 @@ class Sender:
         )
         try:
             async with asyncio.timeout(timeout):
-                return await self._instance.find_broker(wired)
+                return await self._instance.find_master(wired)
         except TimeoutError:
             raise CallTimedOut(
                 f"broker {target.broker_name!r} was not found in {timeout:g} s", sent=False

@@ -175,7 +175,7 @@ class TransactionProducer(Producer):
             broker_name=sent.queue.broker_name,
         )
         try:
-            address = await running.instance.find_broker(sent.queue)
+            address = await running.instance.find_master(sent.queue)
             await self._send_end(running, address, header, message)
         except CometError as error:
             # The half message is safe; a broker without an outcome asks for it.

@@ -15,6 +15,11 @@ from cometmq.broker.replication.metadata.paged_copy import (
 )
 from cometmq.model.topic import DataVersion
 
+
+def state(copy: PagedCopy[int]) -> tuple[PageQuestion | None, bool]:
+    return copy.question, copy.is_unchanged
+
+
 OLD, NEW, NEWER = (DataVersion(counter=number, timestamp=5) for number in (1, 2, 3))
 
 
@@ -22,13 +27,13 @@ def test_a_table_of_the_same_version_and_size_is_not_read() -> None:
     copy = PagedCopy[int](OLD, 3)
     assert copy.question == PageQuestion(BEHIND_ALL, OLD)
     copy.came(Page(OLD, {}, 3))
-    assert (copy.question, copy.is_unchanged) == (None, True)
+    assert state(copy) == (None, True)
 
 
 def test_a_master_that_sends_all_at_once_may_send_what_the_slave_has() -> None:
     copy = PagedCopy[int](OLD, 2)
     copy.came(Page(OLD, {"a": 1, "b": 2}, None))
-    assert (copy.question, copy.is_unchanged) == (None, True)
+    assert state(copy) == (None, True)
 
 
 def test_a_new_version_comes_at_once_or_in_pages() -> None:
@@ -39,14 +44,15 @@ def test_a_new_version_comes_at_once_or_in_pages() -> None:
     paged.came(Page(NEW, {"a": 1, "b": 2}, 3))
     assert paged.question == PageQuestion(2, NEW)
     paged.came(Page(NEW, {"c": 3}, 3))
-    assert (paged.question, paged.is_unchanged) == (None, False)
+    assert state(paged) == (None, False)
     assert paged.entries == {"a": 1, "b": 2, "c": 3}
 
 
 def test_a_table_that_became_empty_is_a_change() -> None:
     copy = PagedCopy[int](OLD, 1)
     copy.came(Page(NEW, {}, 0))
-    assert (copy.question, copy.is_unchanged, copy.entries) == (None, False, {})
+    assert state(copy) == (None, False)
+    assert copy.entries == {}
 
 
 def test_the_same_version_with_another_number_of_entries_is_read() -> None:
@@ -54,7 +60,8 @@ def test_the_same_version_with_another_number_of_entries_is_read() -> None:
     copy.came(Page(OLD, {}, 2))
     assert copy.question == PageQuestion(0, OLD)
     copy.came(Page(OLD, {"a": 1, "b": 2}, 2))
-    assert (copy.question, copy.is_unchanged, len(copy.entries)) == (None, False, 2)
+    assert state(copy) == (None, False)
+    assert len(copy.entries) == 2
 
 
 def test_a_change_on_the_way_starts_anew_and_drops_what_was_read() -> None:

@@ -9,6 +9,7 @@ import pytest
 from cometmq.base.errors import UsageError
 from cometmq.client.aio.instance.client_instance import ClientInstance
 from cometmq.client.client_config import ClientConfig, Credentials
+from cometmq.client.core.broker_order import Place
 from cometmq.client.errors import BrokerNotKnown, ClientClosed, GroupInUse, NoRoute
 from cometmq.model.message_queue import MessageQueue
 from cometmq.protocol.bodies.heartbeat import ConsumerList, decode_heartbeat
@@ -291,7 +292,7 @@ def test_where_a_queue_is(cluster: Any, names: Any, make_route: Any) -> None:
         assert await instance.find_broker(queue) == "b:1"
         assert instance.known_route("T") is await instance.route("T")
         assert instance.broker_address("b", 1) == "b:2"
-        assert instance.read_address("b", 1) == ("b:2", True)
+        assert instance.read_place("b", 1) == Place("b:2", is_master=False)
         with pytest.raises(BrokerNotKnown, match="'other'"):
             await instance.find_broker(MessageQueue(broker_name="other", queue_id=0, topic="T"))
         with pytest.raises(NoRoute):

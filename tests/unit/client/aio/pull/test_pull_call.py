@@ -6,7 +6,9 @@ import asyncio
 
 import pytest
 
+from cometmq.base.errors import ConnectFailed, ConnectionLost, TooManyInFlight
 from cometmq.client.aio.pull.pull_call import PullCalls, PullResult, PullStatus
+from cometmq.client.core.broker_order import Place
 from cometmq.client.errors import NoRoute
 from cometmq.model.flags import PullFlag
 from cometmq.model.message_queue import MessageQueue
@@ -21,27 +23,40 @@ QUEUE = MessageQueue("b", 1, "ns%T")
 
 
 class Brokers:
-    """Master and slave of ``b``; each answers with the next of ``replies``."""
+    """Master and slave of ``b``; each answers with the next of ``replies``, or raises it."""
 
-    def __init__(self, *replies: Command, known: bool = True) -> None:
+    def __init__(self, *replies: Command | Exception, known: bool = True) -> None:
         self.addresses = {0: "master:1", 1: "slave:1"} if known else {}
         self.replies = list(replies)
+        self.dead: list[str] = []
+        self.new_route: dict[int, str] | None = None
         self.asked: list[tuple[str, dict[str, str], float]] = []
         self.routes = 0
 
-    def read_address(self, broker_name: str, suggested_id: int) -> tuple[str, bool] | None:
-        for broker_id in (suggested_id, *self.addresses):
-            if broker_id in self.addresses:
-                return self.addresses[broker_id], broker_id != 0
-        return None
+    def read_place(self, broker_name: str, suggested_id: int) -> Place | None:
+        places = [
+            Place(self.addresses[broker_id], broker_id == 0)
+            for broker_id in (suggested_id, *self.addresses)
+            if broker_id in self.addresses
+        ]
+        alive = [place for place in places if place.address not in self.dead]
+        return next(iter(alive or places), None)
+
+    def unreachable(self, address: str) -> None:
+        self.dead.append(address)
 
     async def route(self, topic: str, *, fresh: bool = False) -> TopicRoute:
         self.routes += 1
+        if self.new_route is not None:
+            self.addresses = self.new_route
         return TopicRoute()
 
     async def call(self, address: str, command: Command, timeout: float) -> Command:
         self.asked.append((address, command.ext or {}, timeout))
-        return self.replies.pop(0)
+        reply = self.replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
 
     def broker_version(self, broker_name: str) -> int:
         return 409
@@ -169,6 +184,72 @@ def test_a_slave_serves_while_the_master_is_gone() -> None:
     del brokers.addresses[0]
     _pull(brokers)
     assert brokers.asked[0][0] == "slave:1"
+
+
+class TestFailOver:
+    """The master does not answer."""
+
+    LOST = ConnectionLost("the connection was closed")
+
+    def test_its_slave_is_asked_in_the_same_pull(self) -> None:
+        brokers = Brokers(self.LOST, _reply(body=_record(5, "a")))
+        result = _pull(brokers, commit_offset=4)
+        assert [message.queue_offset for message in result.messages] == [5]
+        assert [address for address, _, _ in brokers.asked] == ["master:1", "slave:1"]
+        assert brokers.asked[0][1]["queueOffset"] == brokers.asked[1][1]["queueOffset"] == "5"
+        flags = [int(ext["sysFlag"]) & PullFlag.COMMIT_OFFSET for _, ext, _ in brokers.asked]
+        assert flags == [1, 0]
+
+    def test_so_is_a_broker_that_only_a_fresh_route_names(self) -> None:
+        brokers = Brokers(self.LOST, _reply())
+        del brokers.addresses[1]
+        brokers.new_route = {2: "other:1"}
+        _pull(brokers)
+        assert [address for address, _, _ in brokers.asked] == ["master:1", "other:1"]
+
+    def test_without_another_broker_the_pull_fails(self) -> None:
+        brokers = Brokers(self.LOST)
+        del brokers.addresses[1]
+        with pytest.raises(ConnectionLost):
+            _pull(brokers)
+        assert brokers.routes == 1
+
+    def test_if_the_other_fails_too_the_pull_fails(self) -> None:
+        with pytest.raises(ConnectFailed):
+            _pull(Brokers(self.LOST, ConnectFailed("nobody there")))
+
+    def test_too_many_calls_of_our_own_are_no_reason_to_go_elsewhere(self) -> None:
+        brokers = Brokers(TooManyInFlight("the limit is reached"))
+        with pytest.raises(TooManyInFlight):
+            _pull(brokers)
+        assert brokers.dead == []
+
+
+def test_a_slave_that_lacks_the_offset_is_not_asked_again_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr("cometmq.client.aio.pull.pull_call.asyncio.sleep", sleep)
+    absent = _reply(ResponseCode.PULL_RETRY_IMMEDIATELY, next_offset=5)
+    further = _reply(ResponseCode.PULL_RETRY_IMMEDIATELY, next_offset=6)
+    for reply, is_master, wait_seconds in (
+        (further, False, 15.0),
+        (absent, True, 15.0),
+        (absent, False, 0.0),
+    ):
+        brokers = Brokers(reply)
+        if not is_master:
+            del brokers.addresses[0]
+        _pull(brokers, wait_seconds=wait_seconds)
+    assert pauses == []
+    brokers = Brokers(absent)
+    del brokers.addresses[0]
+    assert _pull(brokers, wait_seconds=15.0).next_offset == 5
+    assert pauses == [1.0]
 
 
 def test_a_broker_that_no_route_names_is_looked_for_once() -> None:

@@ -34,7 +34,7 @@ class Instance:
     def broker_address(self, broker_name: str) -> str | None:
         return f"{broker_name}:1" if self.has_master else None
 
-    async def find_broker(self, queue: MessageQueue) -> str:
+    async def find_master(self, queue: MessageQueue) -> str:
         return f"{queue.broker_name}:1"
 
     async def publish_route(self, topic: str) -> TopicRoute:
