@@ -46,6 +46,11 @@ class HaPort:
         """The connected slaves."""
         return [link for link in self._links if link.has_joined]
 
+    @property
+    def peers(self) -> list[MasterLink]:
+        """Everybody who is connected, also those who have not shown to be slaves."""
+        return list(self._links)
+
     async def start(self, bind_address: str, port: int) -> int:
         """Listen. The bound port.
 
