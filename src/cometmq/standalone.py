@@ -144,7 +144,20 @@ class Standalone:
         broker = self._broker(place, changes)
         await broker.start()
         self._running[place] = broker
+        await self.wait_for_slaves()
         return broker
+
+    async def wait_for_slaves(self) -> None:
+        """Until all slaves follow whose master runs, but not for ever; so that the next send finds them.
+
+        Why one does not follow is in the log.
+        """
+        try:
+            async with asyncio.timeout(FOLLOW_SECONDS_MAX):
+                while not self._have_all_slaves:  # noqa: ASYNC110 - there is nobody who would tell
+                    await asyncio.sleep(FOLLOW_STEP_SECONDS)
+        except TimeoutError:
+            log.warning("not all slaves follow yet seconds=%g", FOLLOW_SECONDS_MAX)
 
     async def __aenter__(self) -> Self:
         try:
@@ -189,7 +202,7 @@ class Standalone:
         for place, broker in sorted(brokers, key=lambda one: _is_slave(one[1])):
             await broker.start()
             self._running[place] = broker
-        await self._wait_for_slaves()
+        await self.wait_for_slaves()
 
     async def _stop_brokers(self) -> None:
         """Slaves first: what a master answers until its end has all its copies or says so."""
@@ -226,22 +239,14 @@ class Standalone:
             )
         return settings
 
-    async def _wait_for_slaves(self) -> None:
-        """So that the first send finds them. Why one does not follow is in the log."""
-        if not self._slaves:
-            return
-        try:
-            async with asyncio.timeout(FOLLOW_SECONDS_MAX):
-                while not self._have_all_slaves:  # noqa: ASYNC110 - there is nobody who would tell
-                    await asyncio.sleep(FOLLOW_STEP_SECONDS)
-        except TimeoutError:
-            log.warning("not all slaves follow yet seconds=%g", FOLLOW_SECONDS_MAX)
-
     @property
     def _have_all_slaves(self) -> bool:
-        masters = [broker for broker in self.brokers if not _is_slave(broker)]
-        slaves = len(self._running) - len(masters)
-        return sum(len(master.core.replicas) for master in masters) >= slaves
+        for master in self.brokers:
+            if not _is_slave(master):
+                slaves = sum(_is_slave(one) for one in self.group_of(master))
+                if len(master.core.replicas) < slaves:
+                    return False
+        return True
 
 
 def _is_slave(broker: Broker) -> bool:

@@ -119,6 +119,21 @@ def test_roles_are_kept_with_the_data(tmp_path: Path) -> None:
         assert stored(servers.masters[0], "T") == 2
 
 
+def test_data_of_a_single_broker_gets_a_copy(tmp_path: Path) -> None:
+    with (
+        cluster(data_directory=str(tmp_path)) as servers,
+        BlockingProducer("senders", name_servers=servers.name_servers) as producer,
+    ):
+        producer.send(Message(topic="T", body=b"x"))
+    with (
+        cluster(slaves=1, data_directory=str(tmp_path)) as servers,
+        BlockingProducer("senders", name_servers=servers.name_servers) as producer,
+    ):
+        assert producer.send(Message(topic="T", body=b"y")).status is SendStatus.SEND_OK
+        [slave] = servers.slaves
+        assert stored(slave, "T") == 2
+
+
 @pytest.mark.parametrize("numbers", [(0, 0), (1, -1), (1, 99), (99, 1)])
 def test_a_cluster_of_impossible_size(numbers: tuple[int, int]) -> None:
     masters, slaves = numbers

@@ -177,6 +177,7 @@ class Cluster:
                     await _hand_over(other, slave)
             slave.live.update({"brokerRole": role})
             await _until(lambda: slave.role.is_settled)
+            await self.servers.wait_for_slaves()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """In a test without an event loop: run ``servers.kill(...)`` and the like in the servers' thread."""
