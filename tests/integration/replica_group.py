@@ -28,19 +28,23 @@ class ReplicaGroup:
     """``master`` and ``slave`` of the broker ``b``, and a topic that both know.
 
     Args:
-        is_watching: whether the slave asks the name server for its master all the time.
+        watch_ms: how often the slave asks the name server for its master; None: never.
     """
 
-    def __init__(self, directory: Path, name_server: str, *, is_watching: bool) -> None:
+    def __init__(self, directory: Path, name_server: str, *, watch_ms: int | None) -> None:
         self._directory = directory
         self.name_server = name_server
         self.client = RemotingClient()
         # The same again when it comes back. The port for slaves is the one above.
         self._port = free_ports(0, 1)[0]
         self.master = self._master()
-        self.slave = self._broker("slave", brokerRole="SLAVE", brokerId="1")
-        self._is_watching = is_watching
-        self.acting: ActingMaster
+        self.slave = self._broker(
+            "slave",
+            brokerRole="SLAVE",
+            brokerId="1",
+            enableSlaveActingMaster=str(watch_ms is not None).lower(),
+            syncBrokerMemberGroupPeriod=str(watch_ms or 1000),
+        )
 
     async def start(self) -> None:
         await self.master.start()
@@ -50,20 +54,10 @@ class ReplicaGroup:
         for tell in self.master.core.creation.created:
             tell(topic)
         await self.slave.start()
-        self.acting = ActingMaster(
-            core=self.slave.core,
-            client=self.client,
-            name_servers=[self.name_server],
-            config=self.slave.live.current.acting,
-        )
-        self.acting.register(self.slave.dispatcher)
-        if self._is_watching:
-            self.acting.start()
         await eventually(self._is_known, "a route with both brokers")
         await self.copied()
 
     async def stop(self) -> None:
-        await self.acting.stop()
         await self.client.close()
         await self.slave.stop()
         await self.master.stop()
@@ -94,6 +88,10 @@ class ReplicaGroup:
             pass
         self._hand_over_tables()
 
+    @property
+    def acting(self) -> ActingMaster:
+        return self.slave.replication.acting
+
     async def route(self) -> TopicRoute:
         request = Command(code=RequestCode.GET_ROUTEINFO_BY_TOPIC, ext={"topic": TOPIC})
         reply = await self.client.call(self.name_server, request, 5.0)
@@ -105,14 +103,13 @@ class ReplicaGroup:
         slave.groups.put_many(list(master.groups.all().values()))
 
     def _master(self) -> Broker:
-        return self._broker("master", listenPort=str(self._port))
+        return self._broker("master", listenPort=str(self._port), enableSlaveActingMaster="true")
 
     def _broker(self, directory: str, **settings: str) -> Broker:
         return Broker(
             broker_config(
                 self._directory / directory,
                 namesrvAddr=self.name_server,
-                enableSlaveActingMaster="true",
                 **settings,
             )
         )
@@ -135,11 +132,11 @@ async def kill(broker: Broker) -> None:
 
 @asynccontextmanager
 async def replica_group(
-    directory: Path, *, is_watching: bool = True, **settings: str
+    directory: Path, *, watch_ms: int | None = 1000, **settings: str
 ) -> AsyncIterator[ReplicaGroup]:
     """Args: settings: of the name server."""
     async with running_name_server(**settings) as name_server:
-        group = ReplicaGroup(directory, name_server, is_watching=is_watching)
+        group = ReplicaGroup(directory, name_server, watch_ms=watch_ms)
         await group.start()
         try:
             yield group

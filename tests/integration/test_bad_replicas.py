@@ -163,6 +163,9 @@ async def test_a_peer_that_never_reads(tmp_path: Path) -> None:
         assert link.unsent_bytes <= BUFFER_HIGH_BYTES + TURN_BYTES
         assert await sent(client, 20) == [0] * 20
         assert link.unsent_bytes <= BUFFER_HIGH_BYTES + TURN_BYTES
+        # What waits for it does not keep it when it is refused.
+        peer.say(encode_report(-1))
+        await eventually(lambda: len(port.peers) == 1)
         await peer.close()
 
 

@@ -13,6 +13,7 @@
         TooManyInFlight            the limit on unanswered calls is reached
       StoreError                 a problem with the disk or what is on it
         StoreClosed                the store no longer accepts requests
+        NotMaster                  the store of a slave takes its master's log alone
         DiskFull                   no space for the data to write
         RecordTooLarge             a record larger than the configured limit
         CorruptFile                a file in the store directory is damaged or foreign

@@ -97,9 +97,11 @@ class Durability:
 
     def replicas_changed(self) -> None:
         """A slave came, went or confirmed more."""
-        copied_to = self._replicas.copied_to(self._needed())
+        replicated = self._marks.replicated
+        copied_to = self._replicas.copied_to(self._needed(), replicated.next_target)
         if copied_to is not None:
-            self._marks.replicated.advance(copied_to)
+            # A slave that goes may leave a report of a log that has been cut since.
+            replicated.advance(min(copied_to, self._marks.appended.value))
 
     def expire(self, now: float) -> None:
         """Answer those who waited too long. To be called now and then."""

@@ -287,7 +287,8 @@ class _Link:
             broker_id=identity.broker_id,
             compressed=settings.compressed,
             body_crc32=zlib.crc32(body) & 0x7FFFFFFF,
-            enable_acting_master=True if acting.is_enabled else None,
+            # Said in any case: the topics of a slave that says nothing of it are no route for anybody.
+            enable_acting_master=acting.is_enabled,
             heartbeat_timeout_millis=acting.silence_ms if acting.is_enabled else None,
         )
         reply = await connection.call(

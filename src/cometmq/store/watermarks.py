@@ -35,6 +35,11 @@ class Watermark:
     def waiting(self) -> int:
         return len(self._waiters)
 
+    @property
+    def next_target(self) -> int | None:
+        """What the first of those who wait waits for."""
+        return self._waiters[0].target if self._waiters else None
+
     def on_wait(self, callback: Callable[[], None]) -> None:
         """Call ``callback`` (on the owner thread) when somebody starts to wait: the flusher may be asleep."""
         self._on_wait = callback

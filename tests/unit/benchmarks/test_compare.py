@@ -46,6 +46,7 @@ def test_rows_with_a_goal_get_more_rounds() -> None:
     assert judged == {
         *("send-1k-4x64", "send-1k-64x1", "pull-1k-1", "latency-quarter"),
         *("topics-1", "topics-10000"),
+        *("copied-1k-4x64", "copied-sync-1k-4x64", "copied-sync-latency"),
     }
     assert {plan.rounds_of(case) for case in all_cases()} == {2, 2 * JUDGED_TIMES}
 

@@ -121,6 +121,7 @@ async def test_every_name_server_learns_all_topics_at_the_start_and_the_end_at_t
         "brokerId": "0",
         "compressed": "false",
         "bodyCrc32": ext["bodyCrc32"],
+        "enableActingMaster": "false",
     }
     await announcing.registration.stop()
     for server in announcing.servers.values():

@@ -222,7 +222,6 @@ _UNMET: Final = {
     "enableControllerMode": _NO_REPLICAS,
     "enableRemoteEscape": _NO_ESCAPE,
     "enabledAppendPropCRC": _NO_PROPERTY_CRC,
-    "forceVerifyPropCRC": _NO_PROPERTY_CRC,
     "useTLS": "the key here is tls.enable, with tls.client.* for certificates",
     "tls.ciphers": "ciphers cannot be chosen; OpenSSL's defaults are used",
     "tls.protocols": "protocols cannot be chosen; TLS 1.2 and newer are spoken",

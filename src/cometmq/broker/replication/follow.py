@@ -95,6 +95,8 @@ class Follow:
         self._look_back = LOOK_BACK_BYTES
         self._is_following = False
         self._asked_from = 0
+        self._lowest = 0
+        self._first = 0
         self._next = 0
         self._quiet = 0
         self._heard_at = 0.0
@@ -111,6 +113,7 @@ class Follow:
         self._quiet = 0
         self._heard_at = now
         self._asked_from = log.end
+        self._lowest = log.start
         if log.end > log.start:
             self._asked_from = log.record_from(max(log.start, log.end - self._look_back))
             if self._asked_from >= log.end:
@@ -118,11 +121,20 @@ class Follow:
         elif log.end:
             # An empty log that does not start at 0 has nothing to compare, and goes on where it is.
             self._is_following = True
-        self._next = self._asked_from
-        return [self._report(self._asked_from, now)]
+        # To masters 0 means an empty log: they may answer with their last file. A log that is not empty asks for its
+        # second byte.
+        self._first = self._next = max(self._asked_from, min(log.end, 1))
+        return [self._report(self._first, now)]
+
+    def lost(self) -> None:
+        """The connection is gone. A master that did not send what it was asked for does not have it."""
+        if not self._is_following and self._quiet and self._next == self._first:
+            self._look_further_back()
 
     def came(self, piece: Piece, now: float) -> list[Instruction]:
         self._heard_at = now
+        if not self._is_following and self._asked_from < self._log.start:
+            return [Reconnect("this broker deleted what is compared")]
         if not piece.data:
             return self._heartbeat(piece.offset, now)
         self._quiet = 0
@@ -137,7 +149,7 @@ class Follow:
         if now - self._heard_at > SILENCE_SECONDS:
             return [Reconnect(f"the master sent nothing for {SILENCE_SECONDS:g} s")]
         if now - self._reported_at >= REPORT_SECONDS:
-            return [self._report(self._log.end if self._is_following else self._asked_from, now)]
+            return [self._report(self._log.end if self._is_following else self._first, now)]
         return []
 
     def _begin(self, piece: Piece, now: float) -> list[Instruction]:
@@ -170,7 +182,10 @@ class Follow:
     def _compare(self, piece: Piece, now: float) -> list[Instruction]:
         log = self._log
         if piece.offset > self._next:
-            return [self._gone(piece.offset)]
+            if piece.offset >= log.end or piece.offset % self._file_bytes:
+                return [self._gone(piece.offset)]
+            # The master's log begins behind what was asked for. The rest of both can be compared all the same.
+            self._lowest = self._asked_from = self._first = self._next = piece.offset
         if piece.offset != self._next:
             return [Reconnect(f"the master sent offset {piece.offset}, expected {self._next}")]
         known = min(len(piece.data), log.end - piece.offset)
@@ -192,12 +207,12 @@ class Follow:
         at = log.record_around(offset, self._asked_from)
         if at > self._asked_from:
             return CutTail(at, f"the master's log goes on differently from {at} on")
-        if self._asked_from <= log.start:
+        if self._asked_from <= self._lowest:
             return Refuse(
                 f"nothing of this log agrees with the master's: the record at {at} is another. Is it the master of "
                 f"another broker? Correct its address, or empty this store to copy the master's"
             )
-        self._look_back *= LOOK_BACK_FACTOR
+        self._look_further_back()
         return Reconnect(f"the record at {at} differs from the master's: looking further back")
 
     def _heartbeat(self, offset: int, now: float) -> list[Instruction]:
@@ -207,26 +222,36 @@ class Follow:
             return []
         if not self._log.end:
             return []
-        if offset > self._next:
+        if offset >= self._log.end and offset > self._next:
             return [self._gone(offset)]
         self._quiet += 1
-        if self._quiet < QUIET_HEARTBEATS:
+        if self._quiet < QUIET_HEARTBEATS and offset >= self._next:
             return []
-        if self._next > self._asked_from:
+        if self._next > self._first:
             return [CutTail(self._next, f"the master's log ends at {self._next}")]
-        if self._asked_from <= self._log.start:
+        if self._asked_from <= self._lowest:
             return [
                 Refuse(
                     f"the master's log ends before this one begins at {self._log.start}. Is it the right master? "
                     f"Correct its address, or empty this store to copy the master's"
                 )
             ]
-        self._look_back *= LOOK_BACK_FACTOR
+        self._quiet = 0
+        self._look_further_back(offset)
         return [Reconnect("the master's log ends earlier: looking further back")]
 
     def _sizes_differ(self, what: str) -> Refuse:
         return Refuse(
             f"{what} mappedFileSizeCommitLog {self._file_bytes}; both need the same. Correct it, and empty this store"
+        )
+
+    def _look_further_back(self, master_end: int | None = None) -> None:
+        """Next time; at once far enough when the master said where its log ends."""
+        log_bytes = self._log.end - self._log.start
+        missing = 0 if master_end is None else self._log.end - master_end
+        self._look_back = min(
+            max(self._look_back * LOOK_BACK_FACTOR, missing + LOOK_BACK_BYTES),
+            max(log_bytes, LOOK_BACK_BYTES),
         )
 
     def _gone(self, master_start: int) -> Refuse:

@@ -37,7 +37,7 @@ class HaPort:
         self._log = log
         self._config = config
         self._on_change = on_change
-        self._links: set[MasterLink] = set()
+        self._links: dict[MasterLink, None] = {}
         self._server: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -80,6 +80,8 @@ class HaPort:
     def disconnect(self, reason: str) -> None:
         """Let go of all slaves; they may come back."""
         for link in list(self._links):
+            # At once: what they confirmed may not be true any more.
+            self.replicas.left(link)
             link.close(reason)
 
     def log_grew(self) -> None:
@@ -89,7 +91,8 @@ class HaPort:
     # What links tell.
 
     def joined(self, link: MasterLink, confirmed: int) -> None:
-        self.replicas.joined(link, link.peer, confirmed)
+        since = 0 if confirmed else link.feed.next_offset or 0
+        self.replicas.joined(link, link.peer, confirmed, since)
         self._on_change()
 
     def confirmed(self, link: MasterLink, offset: int) -> None:
@@ -97,7 +100,7 @@ class HaPort:
         self._on_change()
 
     def left(self, link: MasterLink) -> None:
-        self._links.discard(link)
+        self._links.pop(link, None)
         self.replicas.left(link)
         self._on_change()
 
@@ -107,7 +110,7 @@ class HaPort:
         link = MasterLink(
             self._log, self, self._limits, loop=asyncio.get_running_loop(), admits=self._admits
         )
-        self._links.add(link)
+        self._links[link] = None
         return link
 
     def _admits(self, link: MasterLink, host: str) -> str | None:

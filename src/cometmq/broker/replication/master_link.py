@@ -95,8 +95,10 @@ class MasterLink(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     def close(self, reason: str) -> None:
-        if self.is_open:
-            self._abort(logging.INFO, "slave disconnected peer=%s reason=%s", reason)
+        if self._transport is not None and self.is_open:
+            self._is_told = True
+            logger.info("slave disconnected peer=%s reason=%s", self.peer, reason)
+            self._transport.abort()
 
     def log_grew(self) -> None:
         """There is more to send. What is appended in one turn of the loop is sent together."""
@@ -108,6 +110,9 @@ class MasterLink(asyncio.Protocol):
         """To be called every second or so: heartbeats, and the end of a slave that says nothing."""
         now = self._loop.time()
         self.bytes_per_second, self._sent_bytes = self._sent_bytes, 0
+        if self._transport is not None and self._transport.is_closing():
+            self._transport.abort()
+            return
         if self.feed.is_silent(now):
             self.close("it said nothing for too long")
             return
@@ -136,7 +141,8 @@ class MasterLink(asyncio.Protocol):
                 return
             self.feed.reported(offset, self._log.span, self._loop.time())
         except RemoteProtocolError as error:
-            self._refuse(str(error))
+            # Where this log ends tells a slave that has more how far back to look.
+            self._refuse(str(error), last_word=encode_transfer(self._log.span.end, 0))
             return
         if self._first_report is None:
             self._first_report = offset
@@ -163,15 +169,13 @@ class MasterLink(asyncio.Protocol):
 
     # Inside.
 
-    def _refuse(self, reason: str) -> None:
-        self._abort(logging.WARNING, "slave refused peer=%s reason=%s", reason)
-
-    def _abort(self, level: int, line: str, reason: str) -> None:
-        """One line for the end of a connection, whoever brings it about."""
-        logger.log(level, line, self.peer, reason)
+    def _refuse(self, reason: str, *, last_word: bytes = b"") -> None:
+        """Hang up, with one line in the log. ``tick`` sees to the end of a peer that does not read."""
         self._is_told = True
+        logger.warning("slave refused peer=%s reason=%s", self.peer, reason)
         if self._transport is not None:
-            self._transport.abort()
+            self._transport.write(last_word)
+            self._transport.close()
 
     def _send_more(self) -> None:
         self._is_scheduled = False

@@ -38,10 +38,20 @@ class Outlook(Enum):
 
 @dataclass(slots=True)
 class Replica:
-    """A connected slave. ``confirmed`` is the end of its log as it last said."""
+    """A connected slave. ``confirmed`` is the end of its log as it last said, ``since`` where it was begun here."""
 
     name: str
     confirmed: int
+    since: int
+    has_agreed: bool = False
+    """It took what it was sent. What it says first is where its log ends, and may be the end of another log."""
+    is_doubted: bool = False
+    """Another connection came from the same host: this one may be its predecessor, whose end nobody told. It counts
+    again when it says something."""
+
+    @property
+    def host(self) -> str:
+        return self.name.rpartition(":")[0]
 
 
 class Replicas:
@@ -62,24 +72,43 @@ class Replicas:
     def all(self) -> list[Replica]:
         return list(self._table.values())
 
-    def joined(self, key: Hashable, name: str, confirmed: int) -> None:
-        self._table[key] = Replica(name, confirmed)
+    def joined(self, key: Hashable, name: str, confirmed: int, since: int = 0) -> None:
+        """
+        Args:
+            since: its log was empty and is given the records from here on; it will not have the older ones.
+        """
+        new = Replica(name, confirmed, since)
+        for one in self._table.values():
+            if one.host == new.host:
+                one.is_doubted = True
+        self._table[key] = new
 
     def confirmed(self, key: Hashable, offset: int) -> None:
         """A slave has the log up to ``offset``. What it said before may be taken back: it may have lost its disk."""
-        self._table[key].confirmed = offset
+        replica = self._table[key]
+        replica.has_agreed |= offset > replica.confirmed
+        replica.confirmed = offset
+        replica.is_doubted = False
 
     def left(self, key: Hashable) -> None:
         self._table.pop(key, None)
 
-    def copied_to(self, needed: int) -> int | None:
-        """Up to where the log has ``needed`` copies, the master's included; None when there are too few slaves."""
+    def copied_to(self, needed: int, waiting: int | None = None) -> int | None:
+        """Up to where the log has ``needed`` copies, the master's included; None when there are too few slaves.
+
+        Args:
+            waiting: the end of the first record that somebody waits for. Slaves that will never have it do not count.
+        """
         if needed < 2:
             return None
-        if len(self._table) < needed - 1:
+        confirmed = [
+            one.confirmed
+            for one in self._table.values()
+            if one.has_agreed and not one.is_doubted and (waiting is None or one.since < waiting)
+        ]
+        if len(confirmed) < needed - 1:
             return None
-        confirmed = sorted((one.confirmed for one in self._table.values()), reverse=True)
-        return confirmed[needed - 2]
+        return sorted(confirmed, reverse=True)[needed - 2]
 
     def following(self, log_end: int) -> int:
         """How many slaves are no further behind than ``behind_max``."""

@@ -62,10 +62,10 @@ class ReplicationRoom:
             file_bytes=core.store.config.log.file_bytes,
             cut_tail=self._cut_tail,
             on_agreed=self._agreed,
-            on_lost=registration.renew,
+            on_lost=self._lost,
         )
         self._peers = LogPeers(acting.members, self._master_ha_address)
-        self._acting = acting
+        self.acting = acting
         self._healer = Healer(core.store, self._peers, file_bytes=core.store.config.log.file_bytes)
         self._requests = HaRequests(core, self.port, self.link, registration)
         registration.on_master = self._found
@@ -76,17 +76,17 @@ class ReplicationRoom:
         return self._registration.ha_address
 
     def register(self, ports: RequestPorts) -> None:
-        ports.serve(self._requests, self._acting)
+        ports.serve(self._requests, self.acting)
 
     async def start(self, bind_address: str, port: int) -> int:
         """Listen for slaves, and heal what is damaged. The bound port. Raises RemotingError."""
         bound = await self.port.start(bind_address, port)
         self._healer.start()
-        self._acting.start()
+        self.acting.start()
         return bound
 
     async def stop(self) -> None:
-        await self._acting.stop()
+        await self.acting.stop()
         await self._healer.stop()
         await self._peers.stop()
         await self.port.stop()
@@ -104,6 +104,7 @@ class ReplicationRoom:
             self._timer = None
         await self._metadata.stop()
         await self.link.stop()
+        self._core.master.note(False)
 
     def _found(self, master: MasterPlace) -> None:
         if master != self._master:
@@ -134,8 +135,13 @@ class ReplicationRoom:
 
     def _agreed(self) -> None:
         # Not before: the tables of another group's master, or of one that has lost its disk, would replace ours.
+        self._core.master.note(True)
         if self._master is not None:
             self._metadata.follow(self._master.address)
+
+    def _lost(self) -> None:
+        self._core.master.note(False)
+        self._registration.renew()
 
     def _ask(self) -> None:
         self._registration.renew()
@@ -151,6 +157,8 @@ class ReplicationRoom:
             path,
             reason,
         )
+        # Who follows this broker has what was cut, and must compare again.
+        self.port.disconnect("this log was cut")
         cut_offsets(self._core.offsets, self._core.store)
 
     def __repr__(self) -> str:

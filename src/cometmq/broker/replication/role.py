@@ -106,10 +106,15 @@ class Role:
 
     async def _promote(self) -> None:
         store = self._core.store
+        # Neither: if this fails and the settings say slave again, it must begin to follow anew.
+        self._is_slave = None
         await self._replication.stop_following()
         while store.replica.dispatch():  # noqa: ASYNC110 - others have their turn meanwhile
             await asyncio.sleep(0)
+        came_to = store.max_physical
         store.lead()
+        if store.max_physical < came_to:
+            self._replication.port.disconnect("a partial record was cut")
         self._is_slave = False
         cut_offsets(self._core.offsets, store)
         try:

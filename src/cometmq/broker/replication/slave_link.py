@@ -30,7 +30,7 @@ logger = logging.getLogger("cometmq.broker")
 
 CONNECT_SECONDS_MAX: Final = 5.0
 PAUSE_SECONDS: Final = 0.1
-PAUSE_SECONDS_MAX: Final = 5.0
+PAUSE_SECONDS_MAX: Final = 1.0
 TICK_SECONDS: Final = 1.0
 
 
@@ -155,6 +155,7 @@ class SlaveLink:
             connection.abort()
             if self._connection is connection:
                 self._connection = None
+            self._follow.lost()
 
     def _came(self, connection: _Connection, pieces: list[Piece]) -> None:
         now = asyncio.get_running_loop().time()
@@ -179,7 +180,11 @@ class SlaveLink:
                     self.wrote_ms = _wall_ms()
                     connection.report(offset)
                 case CutTail(offset, reason):
-                    self._cut_tail(offset, reason)
+                    try:
+                        self._cut_tail(offset, reason)
+                    except CometError as error:
+                        connection.end(error)
+                        return
                     connection.end(None)
                     return
                 case Reconnect(reason):

@@ -116,8 +116,11 @@ class CommitLog:
 
     def begin_at(self, offset: int) -> None:
         """Let an empty log start at the first byte of a file, as a replica of one whose older files are gone."""
-        assert not self.row.files, self
+        assert self.end == self.row.start, self
         assert offset % self.file_bytes == 0, offset
+        # A crash may have left a file without a record.
+        self.row.cut(self.row.start)
+        self._file = None
         self.end = self._limit = self._ahead_at = offset
 
     def append_raw(self, data: bytes) -> None:
@@ -192,6 +195,8 @@ class CommitLog:
 
     def sync_range(self, start: int, end: int) -> None:
         """Make the bytes between two offsets durable. Called by the flusher. Raises OSError."""
+        # A log that began late, as the copy of one whose older files are gone, has nothing before its first file.
+        start = max(start, self.row.start)
         while start < end and (log_file := self.row.at(start)) is not None:
             log_file.file.sync()
             start = log_file.start + self.file_bytes

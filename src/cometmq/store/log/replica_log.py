@@ -19,6 +19,7 @@ from cometmq.store.files.record_scan import Scanned, scan_record
 from cometmq.store.log.appender import Appender
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.log.log_scan import find_record
+from cometmq.store.log.mapped_file_queue import LogFile
 from cometmq.store.queues.consume_queues import ConsumeQueues
 from cometmq.store.recovery.log_follower import Follower
 from cometmq.store.watermarks import Watermarks
@@ -95,7 +96,7 @@ class ReplicaLog:
             UsageError: it does not belong behind what is there.
         """
         log = self._log
-        if log.end == 0 and not log.row.files and offset:
+        if log.end == 0 and offset:
             log.begin_at(offset)
             self._watermarks.dispatched.advance(offset)
         if offset != log.end:
@@ -117,20 +118,14 @@ class ReplicaLog:
             self._follower = self._make_follower()
         if self._queues.is_write_due:
             self._appender.write_part()
-        position = self.dispatched
         last: Scanned | None = None
         topics: list[str] = []
         queue_ids: list[int] = []
         offsets: list[int] = []
         codes: list[int] = []
         texts: list[bytes] = []
-        for _ in range(count_max):
-            record, following = self._next(position)
-            if following is None:
-                break
-            position = following
-            if record is None:
-                continue
+        records, position = self._scan(self.dispatched, count_max)
+        for record in records:
             last = record
             if (entered := self._follower.enter(record)) is not None:
                 queue, tags_code = entered
@@ -156,39 +151,57 @@ class ReplicaLog:
             self._log.resume(self.dispatched)
             self._watermarks.cut(self.dispatched)
 
-    def _next(self, position: int) -> tuple[Scanned | None, int | None]:
-        """The record at ``position``, None for a blank one; and where the next begins, None when not all has come."""
-        following = self._end_of(position)
-        if following is None:
-            return None, None
-        log_file = self._log.row.at(position)
-        assert log_file is not None
+    def _scan(self, position: int, count_max: int) -> tuple[list[Scanned], int]:
+        """The records from ``position`` on that have come as a whole, of one file, and where the next begins.
+
+        Raises:
+            CorruptFile: the first is no record.
+        """
+        records: list[Scanned] = []
+        log = self._log
+        log_file = log.row.at(position)
+        if log_file is None:
+            return records, position
+        view, start = log_file.file.view(0, log.file_bytes), log_file.start
+        file_end = start + log.file_bytes
+        stop = min(log.end, file_end) - BLANK_BYTES
+        while len(records) < count_max and position <= stop:
+            at = position - start
+            size_bytes, magic = peek(view, at)
+            room = file_end - position
+            if size_bytes > room or (magic == MAGIC_BLANK and size_bytes != room):
+                if records:
+                    break
+                raise _misfit(log_file.path, position, size_bytes, room)
+            if magic == MAGIC_BLANK:
+                return records, position if file_end > log.end else file_end
+            if position + size_bytes > log.end:
+                break
+            record = scan_record(view, at, start, check_crc=True)
+            if record is None:
+                if records:
+                    # Those before it are entered first.
+                    break
+                record = self._damaged(log_file, at)
+            records.append(record)
+            position += record.size_bytes
+        return records, position
+
+    def _damaged(self, log_file: LogFile, at: int) -> Scanned:
+        """A record that is sound but for its body. Raises CorruptFile for anything else.
+
+        The copy has to be one, damaged as it is, and the records behind it are good. It is not handed out.
+        """
         view = log_file.file.view(0, self._log.file_bytes)
-        at = position - log_file.start
-        size_bytes, magic = peek(view, at)
-        room = self._log.file_bytes - at
-        if size_bytes > room or (magic == MAGIC_BLANK and size_bytes < room):
-            raise CorruptFile(
-                log_file.path,
-                f"the record at byte {at} (offset {position}) says to have {size_bytes} bytes, where {room} are left",
-                "Give both brokers the same mappedFileSizeCommitLog and empty this store. If they have it, the "
-                "master's log is damaged there: look into the master's log.",
-            )
-        if magic == MAGIC_BLANK:
-            return None, following
-        record = scan_record(view, at, log_file.start, check_crc=True)
-        if record is None:
-            # The copy has to be one, damaged as it is, and the records behind it are good. It is not handed out.
-            record = scan_record(view, at, log_file.start, check_crc=False)
-            if record is not None:
-                self._on_damage(record)
+        record = scan_record(view, at, log_file.start, check_crc=False)
         if record is None:
             raise CorruptFile(
                 log_file.path,
-                f"no sound record at byte {at} (offset {position})",
+                f"no sound record at byte {at} (offset {log_file.start + at})",
                 "The master's log is damaged there, or it is none. Look into the master's log.",
             )
-        return record, following
+        self._on_damage(record)
+        return record
 
     def _end_of(self, position: int) -> int | None:
         """Where the record at ``position`` ends; None when not all of it has come."""
@@ -205,3 +218,12 @@ class ReplicaLog:
             # For the caller to find out what it is.
             return position + BLANK_BYTES
         return position + size_bytes if position + size_bytes <= log.end else None
+
+
+def _misfit(path: str, position: int, size_bytes: int, room: int) -> CorruptFile:
+    return CorruptFile(
+        path,
+        f"the record at offset {position} says to have {size_bytes} bytes, where {room} are left",
+        "Give both brokers the same mappedFileSizeCommitLog and empty this store. If they have it, the master's log is "
+        "damaged there: look into the master's log.",
+    )

@@ -10,8 +10,37 @@ from cometmq.broker.replication.replicas import Outlook, Replicas
 def _with(*confirmed: int, behind_max: int = 100) -> Replicas:
     replicas = Replicas(behind_max)
     for number, offset in enumerate(confirmed):
-        replicas.joined(number, f"slave-{number}", offset)
+        replicas.joined(number, f"slave-{number}:1", 0)
+        replicas.confirmed(number, offset)
     return replicas
+
+
+def test_the_first_report_is_no_copy_yet() -> None:
+    """It may be the end of a log that went another way."""
+    replicas = Replicas(100)
+    replicas.joined(0, "slave-0:1", 50)
+    assert replicas.copied_to(2) is None
+    replicas.confirmed(0, 50)
+    assert replicas.copied_to(2) is None
+    replicas.confirmed(0, 60)
+    assert replicas.copied_to(2) == 60
+
+
+def test_two_connections_of_one_host_count_once_until_both_speak() -> None:
+    replicas = _with(50)
+    replicas.joined(1, "slave-0:2", 0)
+    replicas.confirmed(1, 60)
+    assert replicas.copied_to(3) is None
+    replicas.confirmed(0, 50)
+    assert replicas.copied_to(3) == 50
+
+
+def test_a_slave_that_begins_later_is_no_copy_of_what_was_before() -> None:
+    replicas = Replicas(100)
+    replicas.joined(0, "slave-0:1", 0, since=4096)
+    replicas.confirmed(0, 5000)
+    assert replicas.copied_to(2, waiting=4096) is None
+    assert replicas.copied_to(2, waiting=4196) == 5000
 
 
 @pytest.mark.parametrize(
