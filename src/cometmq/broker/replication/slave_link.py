@@ -132,6 +132,9 @@ class SlaveLink:
     async def _follow_once(self, address: str) -> bool:
         """One connection from its begin to its end. Whether both logs agreed for a while."""
         loop = asyncio.get_running_loop()
+        while self._replica.dispatch():  # noqa: ASYNC110 - others have their turn meanwhile
+            # What cannot be dispatched is no reason to take more.
+            await asyncio.sleep(0)
         host, port = split_address(address)
         async with asyncio.timeout(CONNECT_SECONDS_MAX):
             _, protocol = await loop.create_connection(lambda: _Connection(self._came), host, port)
@@ -144,9 +147,9 @@ class SlaveLink:
                 self.bytes_per_second, self._received_bytes = self._received_bytes, 0
                 self._carry_out(self._follow.tick(loop.time()), connection)
             was_following = self._follow.is_following
+            connection.ended.result()
             if was_following:
                 self._told = ""
-            connection.ended.result()
             return was_following
         finally:
             connection.abort()
