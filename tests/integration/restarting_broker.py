@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cometmq.broker.server import Broker
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.command import Command
 from cometmq.testing.cluster import Cluster
@@ -23,10 +22,7 @@ def broker_away(servers: Cluster, topic: str) -> Iterator[None]:
     starting: list[asyncio.Task[None]] = []
 
     async def start() -> None:
-        broker = Broker(running.broker.live.current)
-        await broker.start()
-        running._stack.push_async_callback(broker.stop)
-        running.broker = broker
+        await running.start_broker(place)
 
     def note(command: Command) -> None:
         nonlocal asked
@@ -35,7 +31,9 @@ def broker_away(servers: Cluster, topic: str) -> Iterator[None]:
             if asked == MISSED and not starting:
                 starting.append(asyncio.get_running_loop().create_task(start()))
 
-    servers._in_thread(running.broker.stop())
+    broker = running.broker
+    place = running.release(broker)
+    servers._in_thread(broker.stop())
     guards = running.name_server.dispatcher.guards
     guard = lambda _, command: note(command)  # noqa: E731
     guards.append(guard)
