@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from .java import MissingComponent
 from .moved_clients import group_of, moved_clients
 from .replication_group import (
     FOLLOW_SECONDS_MAX,
+    MASTER,
     QUEUES,
     SLAVE,
     SYNC_MASTER,
@@ -132,3 +134,21 @@ def test_java_clients_read_from_our_slave_when_the_master_is_killed(
 
 def knows_groups(slave: Broker, versions: tuple[str, ...]) -> bool:
     return all(position(slave, group_of(version), 0) is not None for version in versions)
+
+
+def test_our_slave_goes_on_behind_copied_files(group: Group) -> None:
+    """A RocketMQ master gives an empty slave its last file only, so somebody copies the others."""
+    master = group.start(group.broker(0, MASTER), ROCKETMQ_4)
+    make_topic(master)
+    assert set(send(master, 600, "early")) == {ResponseCode.SUCCESS}
+    slave = group.broker(1, SLAVE)
+    (slave.store / "commitlog").mkdir(parents=True)
+    # The last one is in use, and RocketMQ prepares one more.
+    files = sorted((master.store / "commitlog").iterdir())[:-2]
+    assert len(files) > 1
+    for file in files:
+        shutil.copy(file, slave.store / "commitlog")
+    group.start(slave, OURS)
+    assert set(send(master, 100, "late")) == {ResponseCode.SUCCESS}
+    wait_for_equal_stores(master, slave)
+    wait_until(lambda: len(read(slave)) == 700, "the slave is read", FOLLOW_SECONDS_MAX)

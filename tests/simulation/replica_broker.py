@@ -1,7 +1,7 @@
 """One broker of a simulated group: the real store, port, link, role and waiting sends, on a disk that can fail.
 
 Only what surrounds them is a model: the name server (``Place``), the client (``replica_world.send``) and the threads
-that flush, whose work is done by timers.
+that flush, whose work is done by timers. Tables are not copied.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from cometmq.broker.config.live_config import LiveConfig
 from cometmq.broker.core import BrokerCore, open_core
 from cometmq.broker.master_duties import MasterDuties
 from cometmq.broker.registration import MasterPlace, Registration
+from cometmq.broker.replication.acting.member_group import ActingMaster
+from cometmq.broker.replication.metadata_sync import MetadataSync
 from cometmq.broker.replication.replication_room import ReplicationRoom
 from cometmq.broker.replication.role import Role
 from cometmq.testing.fake_clock import FakeClock
@@ -65,6 +67,26 @@ class Place:
 
     async def stop(self) -> None:
         return None
+
+
+class NoTables:
+    """In place of the copies of the master's tables: what is simulated here is the log."""
+
+    def start(self) -> None:
+        return None
+
+    def follow(self, master_address: str | None) -> None:
+        return None
+
+    async def stop(self) -> None:
+        return None
+
+
+class NoMembers:
+    """In place of the brokers that watch each other: nobody heals or acts here."""
+
+    async def members(self) -> dict[int, str]:
+        return {}
 
 
 class ReplicaBroker:
@@ -247,7 +269,9 @@ class ReplicaBroker:
         core.store.watermarks.flushed.on_wait(self._flush_soon)
         self.place = Place(self.ha_address, lambda: self._master(self))
         registration = cast(Registration, self.place)
-        self.room = ReplicationRoom(core, registration)
+        self.room = ReplicationRoom(
+            core, registration, cast(MetadataSync, NoTables()), cast(ActingMaster, NoMembers())
+        )
         self.role = Role(core, MasterDuties(core, []), registration, self.room)
         await self.role.take_up()
         await self.room.port.start(self.host, HA_PORT)

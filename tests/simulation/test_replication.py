@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 
 import pytest
 from tests.simulation.replica_schedule import Schedule
@@ -155,13 +155,15 @@ def _count_every_connection(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _believe_the_first_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    joined = Replicas.joined
+    reported = Replicas.reported
 
-    def believed(self: Replicas, key: object, name: str, confirmed: int, since: int = 0) -> None:
-        joined(self, key, name, confirmed, since)
-        self._table[key].has_agreed = True
+    def believed(
+        self: Replicas, key: Hashable, name: str, offset: int, log_end: int, since: int = 0
+    ) -> None:
+        reported(self, key, name, offset, log_end, since)
+        self._table[key].is_known = self._table[key].is_copy = True
 
-    monkeypatch.setattr(Replicas, "joined", believed)
+    monkeypatch.setattr(Replicas, "reported", believed)
 
 
 def _stay_connected_after_a_cut(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ class HaPort:
     @property
     def links(self) -> list[MasterLink]:
         """The connected slaves."""
-        return [link for link in self._links if link.has_joined]
+        return [link for link in self._links if link in self.replicas]
 
     @property
     def peers(self) -> list[MasterLink]:
@@ -90,17 +90,19 @@ class HaPort:
 
     # What links tell.
 
-    def joined(self, link: MasterLink, confirmed: int) -> None:
-        since = 0 if confirmed else link.feed.next_offset or 0
-        self.replicas.joined(link, link.peer, confirmed, since)
-        self._on_change()
+    def reported(self, link: MasterLink, offset: int) -> None:
+        was_known = link in self.replicas
+        since = 0 if offset else link.feed.next_offset or 0
+        self.replicas.reported(link, link.peer, offset, self._log.span.end, since)
+        if link in self.replicas:
+            if not was_known:
+                logger.info("slave connected peer=%s log_end=%d", link.peer, offset)
+            self._on_change()
 
-    def confirmed(self, link: MasterLink, offset: int) -> None:
-        self.replicas.confirmed(link, offset)
-        self._on_change()
-
-    def left(self, link: MasterLink) -> None:
+    def left(self, link: MasterLink, reason: str | None) -> None:
         self._links.pop(link, None)
+        if link in self.replicas and reason is not None:
+            logger.info("slave gone peer=%s reason=%s", link.peer, reason)
         self.replicas.left(link)
         self._on_change()
 

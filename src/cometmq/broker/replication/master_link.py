@@ -37,11 +37,13 @@ class MasterLog(Protocol):
 class Slaves(Protocol):
     """Who is told about this connection."""
 
-    def joined(self, link: MasterLink, confirmed: int) -> None: ...
+    def reported(self, link: MasterLink, offset: int) -> None:
+        """The peer says that its log ends at ``offset``."""
+        ...
 
-    def confirmed(self, link: MasterLink, offset: int) -> None: ...
-
-    def left(self, link: MasterLink) -> None: ...
+    def left(self, link: MasterLink, reason: str | None) -> None:
+        """It is gone; the reason is None when it is in the log already."""
+        ...
 
 
 class MasterLink(asyncio.Protocol):
@@ -71,9 +73,6 @@ class MasterLink(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._is_paused = False
         self._is_scheduled = False
-        self._first_report: int | None = None
-        self.has_joined = False
-        """It stores what it is sent. A peer that only fetches a piece of the log never reports again."""
         self._is_told = False
 
     @property
@@ -144,14 +143,7 @@ class MasterLink(asyncio.Protocol):
             # Where this log ends tells a slave that has more how far back to look.
             self._refuse(str(error), last_word=encode_transfer(self._log.span.end, 0))
             return
-        if self._first_report is None:
-            self._first_report = offset
-        if self.has_joined:
-            self._slaves.confirmed(self, offset)
-        elif offset > self._first_report or offset == self._log.span.end:
-            self.has_joined = True
-            logger.info("slave connected peer=%s log_end=%d", self.peer, offset)
-            self._slaves.joined(self, offset)
+        self._slaves.reported(self, offset)
         self.log_grew()
 
     def pause_writing(self) -> None:
@@ -163,9 +155,7 @@ class MasterLink(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        if self.has_joined and not self._is_told:
-            logger.info("slave gone peer=%s reason=%s", self.peer, exc or "closed")
-        self._slaves.left(self)
+        self._slaves.left(self, None if self._is_told else str(exc or "closed"))
 
     # Inside.
 

@@ -1,7 +1,18 @@
 """What the slaves of a master have, and what follows for a send that must not be lost with the master. No I/O.
 
 A record is replicated when enough copies of it exist: ``needed`` of them, the master's own included. Which slaves count
-is decided here and nowhere else.
+is decided here and nowhere else, by what they report:
+
+    stranger   has spoken once, or says the same again. It may fetch a piece of the log to heal a record, or its log may
+               have gone another way. It is no slave for anybody.
+    replica    reports more than at first, or the very end of the log. Sends may expect it to take what comes next.
+    a copy     reports more than at first: it took what it was sent. Only then its word is good for records that wait.
+
+A CometMQ slave asks for the last part of its own log, compares, and reports its end when both agree; so it is a copy
+within a round trip, also when nothing is sent. A RocketMQ slave compares nothing and reports its end at first. If that
+is the end of this log, it may be so by chance: the log of a former master has records of the same sizes. It is waited
+for from then on, and is a copy with the next record. A send that waited for it across the break of its connection, and
+was the last one, is answered that the slave was late, though it has the record: rather that than the opposite.
 """
 
 from __future__ import annotations
@@ -38,13 +49,21 @@ class Outlook(Enum):
 
 @dataclass(slots=True)
 class Replica:
-    """A connected slave. ``confirmed`` is the end of its log as it last said, ``since`` where it was begun here."""
+    """A connection that has reported.
+
+    Args:
+        first: what it reported first.
+        confirmed: what it reported last: the end of its log.
+        since: its log was empty and is given the records from here on; it will not have the older ones.
+    """
 
     name: str
+    first: int
     confirmed: int
     since: int
-    has_agreed: bool = False
-    """It took what it was sent. What it says first is where its log ends, and may be the end of another log."""
+    is_known: bool = False
+    """No stranger any more."""
+    is_copy: bool = False
     is_doubted: bool = False
     """Another connection came from the same host: this one may be its predecessor, whose end nobody told. It counts
     again when it says something."""
@@ -66,29 +85,31 @@ class Replicas:
         self._table: dict[Hashable, Replica] = {}
 
     def __len__(self) -> int:
-        return len(self._table)
+        return len(self.all)
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._table and self._table[key].is_known
 
     @property
     def all(self) -> list[Replica]:
-        return list(self._table.values())
+        return [one for one in self._table.values() if one.is_known]
 
-    def joined(self, key: Hashable, name: str, confirmed: int, since: int = 0) -> None:
-        """
+    def reported(self, key: Hashable, name: str, offset: int, log_end: int, since: int = 0) -> None:
+        """A peer has the log up to ``offset``. What it said before may be taken back: it may have lost its disk.
+
         Args:
-            since: its log was empty and is given the records from here on; it will not have the older ones.
+            log_end: where the master's log ends.
+            since: see ``Replica``; of interest when it reports for the first time.
         """
-        new = Replica(name, confirmed, since)
-        for one in self._table.values():
-            if one.host == new.host:
-                one.is_doubted = True
-        self._table[key] = new
-
-    def confirmed(self, key: Hashable, offset: int) -> None:
-        """A slave has the log up to ``offset``. What it said before may be taken back: it may have lost its disk."""
-        replica = self._table[key]
-        replica.has_agreed |= offset > replica.confirmed
+        replica = self._table.setdefault(key, Replica(name, offset, offset, since))
         replica.confirmed = offset
         replica.is_doubted = False
+        replica.is_copy |= offset > replica.first
+        if not replica.is_known and (replica.is_copy or offset == log_end):
+            replica.is_known = True
+            for one in self._table.values():
+                if one is not replica and one.host == replica.host:
+                    one.is_doubted = True
 
     def left(self, key: Hashable) -> None:
         self._table.pop(key, None)
@@ -104,7 +125,7 @@ class Replicas:
         confirmed = [
             one.confirmed
             for one in self._table.values()
-            if one.has_agreed and not one.is_doubted and (waiting is None or one.since < waiting)
+            if one.is_copy and not one.is_doubted and (waiting is None or one.since < waiting)
         ]
         if len(confirmed) < needed - 1:
             return None
@@ -112,7 +133,7 @@ class Replicas:
 
     def following(self, log_end: int) -> int:
         """How many slaves are no further behind than ``behind_max``."""
-        return sum(log_end - one.confirmed <= self.behind_max for one in self._table.values())
+        return sum(log_end - one.confirmed <= self.behind_max for one in self.all)
 
     def outlook(self, needed: int, log_end: int) -> Outlook:
         if self.following(log_end) >= needed - 1:

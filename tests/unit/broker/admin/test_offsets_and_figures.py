@@ -263,6 +263,14 @@ def test_durations_are_readable() -> None:
     assert duration_text(90_061_000) == "[ 1 days, 1 hours, 1 minutes, 1 seconds ]"
 
 
+def test_a_slave_leaves_the_cleaning_to_its_master(rig: Any) -> None:
+    """mqadmin asks all brokers of a cluster and stops at the first that refuses, so a slave does not."""
+    rig.add("its-entry-is-still-on-the-way", 0, 1)
+    rig.live.update({"brokerRole": "SLAVE", "brokerId": "1"})
+    assert rig.ask(316).code == 0
+    assert "its-entry-is-still-on-the-way" in rig.store.topics()
+
+
 def test_cleaning_keeps_what_exists_and_what_is_the_systems(
     rig: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
