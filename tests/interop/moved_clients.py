@@ -48,6 +48,10 @@ class MovedClients:
         aim = self.taken + count
         self._wait(lambda: self.taken >= aim, f"{count} more taken")
 
+    def falls_behind(self, count: int = 40) -> None:
+        """Waits until so much is left to consume: more than the consumer has in its hands."""
+        self._wait(lambda: self.sent - self.taken >= count, f"{count} left to consume")
+
     def be_quiet(self) -> None:
         """No more sends."""
         self._program.go_on()

@@ -19,7 +19,7 @@ import org.apache.rocketmq.common.message.MessageExt;
 
 /**
  * {@code MovedClients NAME_SERVER TOPIC GROUP PAUSE_MS}: a producer and a consumer at work while masters and slaves come and
- * go; others may do the same with another group. The consumer pauses for each message. Prints {@code sent N taken N} again and again: what was acknowledged by
+ * go; others may do the same with another group. The consumer pauses for each of its own. Prints {@code sent N taken N} again and again: what was acknowledged by
  * SEND_OK, and how much of it was consumed. A first line of input ends the sending, which is answered by {@code quiet};
  * after a second one everything acknowledged must come to the consumer, which then commits its positions. Ends with
  * {@code ok sent N again N unacknowledged N}, or with a stack trace.
@@ -95,10 +95,10 @@ public final class MovedClients {
         consumer.subscribe(topic, "*");
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
             for (MessageExt message : messages) {
-                pause(pauseMs);
                 lastNanos = System.nanoTime();
                 String text = new String(message.getBody(), StandardCharsets.UTF_8);
                 if (text.startsWith(group)) {
+                    pause(pauseMs);
                     TAKEN.computeIfAbsent(text, body -> new AtomicInteger()).incrementAndGet();
                 }
             }
