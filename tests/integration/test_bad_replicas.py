@@ -212,6 +212,19 @@ async def test_a_peer_from_outside(tmp_path: Path, caplog: pytest.LogCaptureFixt
             master.live.update({"haAllowedAddresses": "10.0.0.0/99"})
 
 
+async def test_a_slave_that_is_not_allowed_any_more(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with pair(tmp_path) as (_, master, _):
+        caplog.clear()
+        master.live.update({"haAllowedAddresses": "10.0.0.0/8"})
+        await eventually(lambda: not master.replication.port.peers)
+        [line] = told(caplog, "slave disconnected")
+        assert "its address is not in haAllowedAddresses" in line
+        master.live.update({"haAllowedAddresses": "127.0.0.0/8"})
+        await eventually(lambda: len(master.core.replicas) == 1)
+
+
 async def test_two_slaves_with_one_id(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with world_in(tmp_path) as world:
         names = await world.name_server()

@@ -16,6 +16,7 @@ from cometmq.broker.replication.replication_config import ReplicationConfig, is_
 logger = logging.getLogger("cometmq.broker")
 
 TICK_SECONDS: Final = 1.0
+NOT_ALLOWED: Final = "its address is not in haAllowedAddresses"
 
 
 class HaPort:
@@ -121,7 +122,7 @@ class HaPort:
         if len(self._links) > config.slaves_max:
             return f"there are {config.slaves_max} connections already (haConnectionsMax)"
         if not is_allowed(host, config.allowed_addresses):
-            return "its address is not in haAllowedAddresses"
+            return NOT_ALLOWED
         return None
 
     def _limits(self) -> FeedLimits:
@@ -135,5 +136,9 @@ class HaPort:
 
     def _tick(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
+        allowed = self._config().allowed_addresses
         for link in list(self._links):
-            link.tick()
+            if is_allowed(link.host, allowed):
+                link.tick()
+            else:
+                link.close(NOT_ALLOWED)

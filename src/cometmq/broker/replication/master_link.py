@@ -60,7 +60,7 @@ class MasterLink(asyncio.Protocol):
         Args:
             admits: why a peer at this address may not be a slave; None when it may.
         """
-        self.peer = "?"
+        self.peer = self.host = "?"
         self.feed = Feed(limits(), loop.time())
         self.bytes_per_second = 0
         """Sent in the last second."""
@@ -128,6 +128,7 @@ class MasterLink(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(BUFFER_HIGH_BYTES, BUFFER_LOW_BYTES)
         host, port, *_ = transport.get_extra_info("peername") or ("?", 0)
+        self.host = host
         self.peer = f"{host}:{port}"
         refusal = self._admits(self, host)
         if refusal is not None:
