@@ -94,9 +94,7 @@ class Replicas:
     def all(self) -> list[Replica]:
         return [one for one in self._table.values() if one.is_known]
 
-    def reported(
-        self, key: Hashable, name: str, offset: int, log_end: int, since: int = 0
-    ) -> None:
+    def reported(self, key: Hashable, name: str, offset: int, log_end: int, since: int = 0) -> None:
         """A peer has the log up to ``offset``. What it said before may be taken back: it may have lost its disk.
 
         Args:

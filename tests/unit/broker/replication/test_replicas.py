@@ -6,7 +6,6 @@ import pytest
 
 from cometmq.broker.replication.replicas import Outlook, Replicas
 
-
 LOG_END = 1000
 
 
