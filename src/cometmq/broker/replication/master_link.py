@@ -133,7 +133,8 @@ class MasterLink(asyncio.Protocol):
         except RemoteProtocolError as error:
             self._refuse(error)
             return
-        self._slaves.reported(self, offset)
+        if not self._reports.only_reads:
+            self._slaves.reported(self, offset)
         self.log_grew()
 
     def pause_writing(self) -> None:

@@ -146,7 +146,9 @@ class SlaveLink:
             was_following = self._follow.is_following
             if was_following:
                 self._told = ""
-            connection.ended.result()
+            error = connection.ended.result()
+            if error is not None:
+                raise error
             return was_following
         finally:
             connection.abort()
@@ -219,7 +221,8 @@ class SlaveLink:
 
 class _Connection(asyncio.Protocol):
     def __init__(self, came: Callable[[_Connection, list[Piece]], None]) -> None:
-        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.ended: asyncio.Future[CometError | None] = asyncio.get_running_loop().create_future()
+        """Why it ended, if for a reason. A result and no exception: whoever is cancelled does not ask for it."""
         self._came = came
         self._reader = TransferReader()
         self._transport: asyncio.Transport | None = None
@@ -230,10 +233,7 @@ class _Connection(asyncio.Protocol):
 
     def end(self, error: CometError | None) -> None:
         if not self.ended.done():
-            if error is None:
-                self.ended.set_result(None)
-            else:
-                self.ended.set_exception(error)
+            self.ended.set_result(error)
 
     def abort(self) -> None:
         self.end(None)
