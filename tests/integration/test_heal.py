@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -125,10 +125,14 @@ async def copied(master: Side, slave: Side) -> list[Stored]:
     return stored
 
 
-async def serve(side: Side) -> tuple[HaPort, str]:
+async def serve(side: Side, *, is_master: bool = True) -> tuple[HaPort, str]:
     config = ReplicationConfig()
     port = HaPort(
-        side, Replicas(config.behind_bytes_max), config=lambda: config, on_change=lambda: None
+        side,
+        Replicas(config.behind_bytes_max),
+        config=lambda: config,
+        is_master=lambda: is_master,
+        on_change=lambda: None,
     )
     bound = await port.start("127.0.0.1", 0)
     return port, f"127.0.0.1:{bound}"
@@ -150,7 +154,7 @@ def test_a_record_is_healed_from_the_other_side_and_delivered(
     async def scenario(master: Side, slave: Side) -> None:
         stored = await copied(master, slave)
         ill, well = (master, slave) if damaged == "master" else (slave, master)
-        port, address = await serve(well)
+        port, address = await serve(well, is_master=well is master)
         for number in (0, 7, 8, 250, COUNT - 1):
             ill.flip(stored[number], at)
         ill.forget_checks()
@@ -247,6 +251,23 @@ def test_who_fetches_a_record_is_no_replica(tmp_path: Path) -> None:
         link.follow(address)
         await until(lambda: port.replicas.copied_to(2) == master.store.max_physical)
         await link.stop()
+        await port.stop()
+
+    run(tmp_path, scenario)
+
+
+def test_nobody_follows_a_slave(tmp_path: Path) -> None:
+    """It may have another log than the master, and who follows it would cut its own to match."""
+
+    async def scenario(master: Side, slave: Side) -> None:
+        await copied(master, slave)
+        port, address = await serve(slave, is_master=False)
+        reader, writer = await asyncio.open_connection(*address.split(":"))
+        writer.write((1).to_bytes(8, "big"))
+        async with asyncio.timeout(SECONDS_MAX):
+            with suppress(ConnectionResetError):
+                assert await reader.read() == b""
+        writer.close()
         await port.stop()
 
     run(tmp_path, scenario)

@@ -64,7 +64,13 @@ async def until(condition: object) -> None:
 def test_a_slave_copies_and_confirms(tmp_path: Path) -> None:
     async def scenario(master: Side, slave: Side) -> None:
         config = ReplicationConfig()
-        port = HaPort(master, Replicas(1 << 28), config=lambda: config, on_change=lambda: None)
+        port = HaPort(
+            master,
+            Replicas(1 << 28),
+            config=lambda: config,
+            is_master=lambda: True,
+            on_change=lambda: None,
+        )
         bound = await port.start("127.0.0.1", 0)
         link = SlaveLink(slave.store.replica, file_bytes=FILE_BYTES, cut_tail=lambda *_: None)
         master.put(3000)

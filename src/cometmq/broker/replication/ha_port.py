@@ -23,6 +23,8 @@ class HaPort:
     """Args:
     replicas: the table of who has what, kept up to date here.
     config: the settings now; some may change while running.
+    is_master: whether slaves may follow this broker, now. Who follows a slave would make its own log like that of a
+        broker that may itself be wrong. Who only reads is served all the same.
     on_change: told after a slave came, left or confirmed more.
     """
 
@@ -32,11 +34,13 @@ class HaPort:
         replicas: Replicas,
         *,
         config: Callable[[], ReplicationConfig],
+        is_master: Callable[[], bool],
         on_change: Callable[[], None],
     ) -> None:
         self.replicas = replicas
         self._log = log
         self._config = config
+        self._is_master = is_master
         self._on_change = on_change
         self._links: dict[MasterLink, None] = {}
         self._server: asyncio.Server | None = None
@@ -92,6 +96,9 @@ class HaPort:
     # What links tell.
 
     def reported(self, link: MasterLink, offset: int) -> None:
+        if not self._is_master():
+            link.close("this broker is no master")
+            return
         was_known = link in self.replicas
         since = 0 if offset else link.feed.next_offset or 0
         self.replicas.reported(link, link.peer, offset, self._log.span.end, since)

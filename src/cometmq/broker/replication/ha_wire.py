@@ -5,6 +5,9 @@
 
 There is no handshake, no identity and no record border: a piece may end anywhere, but never crosses the end of a log
 file. All integers are big-endian and signed. TCP may split and join frames at will.
+
+A peer that only wants to read a piece of the log says -1 first. RocketMQ's masters take that for nothing said yet. Ours
+know that it is no slave, and that it will not change its log to match what it reads, so slaves answer it, too.
 """
 
 from __future__ import annotations
@@ -16,6 +19,9 @@ from cometmq.base.errors import RemoteProtocolError
 
 REPORT: Final = struct.Struct(">q")
 TRANSFER: Final = struct.Struct(">qi")
+
+ONLY_READS: Final = -1
+"""What a peer reports before anything else, if it does not follow."""
 
 PIECE_BYTES_MAX: Final = 4 * 1024 * 1024 - TRANSFER.size
 """RocketMQ's slaves read into a buffer of 4 MiB, which must hold a whole frame."""
@@ -46,6 +52,9 @@ class ReportReader:
 
     def __init__(self) -> None:
         self._partial = b""
+        self._is_first = True
+        self.only_reads = False
+        """The peer does not follow."""
 
     def feed(self, data: bytes) -> int | None:
         """The last complete report in what has come; None when there is none yet.
@@ -58,6 +67,11 @@ class ReportReader:
         self._partial = data[whole:]
         if not whole:
             return None
+        if self._is_first:
+            self._is_first = False
+            self.only_reads = REPORT.unpack_from(data)[0] == ONLY_READS
+            if self.only_reads and whole == REPORT.size:
+                return None
         (offset,) = REPORT.unpack_from(data, whole - REPORT.size)
         if offset < 0:
             raise RemoteProtocolError(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from cometmq.base.errors import CometError
-from cometmq.broker.replication.ha_wire import TransferReader, encode_report
+from cometmq.broker.replication.ha_wire import ONLY_READS, TransferReader, encode_report
 from cometmq.broker.replication.record_fetch import CONTEXT_BYTES, NotHealed, RecordFetch
 from cometmq.model.address import split_address
 from cometmq.store.log.damage import Damage
@@ -132,7 +132,7 @@ class Healer:
         async with asyncio.timeout(FETCH_SECONDS_MAX):
             reader, writer = await asyncio.open_connection(host, port)
             try:
-                writer.write(encode_report(fetch.asked_from))
+                writer.write(encode_report(ONLY_READS) + encode_report(fetch.asked_from))
                 transfers = TransferReader()
                 while data := await reader.read(READ_BYTES):
                     for piece in transfers.feed(data):

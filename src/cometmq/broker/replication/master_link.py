@@ -144,7 +144,8 @@ class MasterLink(asyncio.Protocol):
             # Where this log ends tells a slave that has more how far back to look.
             self._refuse(str(error), last_word=encode_transfer(self._log.span.end, 0))
             return
-        self._slaves.reported(self, offset)
+        if not self._reports.only_reads:
+            self._slaves.reported(self, offset)
         self.log_grew()
 
     def pause_writing(self) -> None:

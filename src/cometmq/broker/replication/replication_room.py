@@ -1,7 +1,7 @@
 """The root of the room for replication: the port for slaves, the way to the master, and what both are asked about.
 
 A broker has both at hand, since its role may change while it runs. The port for slaves is open in both roles: a slave
-serves what it has to whoever lacks it. ``role`` says when to follow.
+gives pieces of its log to whoever has to heal one, but nobody may follow it. ``role`` says when to follow.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ class ReplicationRoom:
             _StoreLog(core.store),
             core.replicas,
             config=lambda: core.live.current.replication,
+            is_master=lambda: not core.live.current.identity.is_slave,
             on_change=self._slaves_changed,
         )
         core.store.watermarks.on_append = self.port.log_grew
@@ -105,6 +106,11 @@ class ReplicationRoom:
         await self._metadata.stop()
         await self.link.stop()
         self._core.master.note(False)
+        self.forget_master()
+
+    def forget_master(self) -> None:
+        """Whoever was the master before this broker was it may be a slave by now. The name servers know."""
+        self._master = None
 
     def _found(self, master: MasterPlace) -> None:
         if master != self._master:

@@ -133,6 +133,7 @@ class Role:
         # Nobody will confirm any more what waits here; that it is stored is all that can be said.
         store.watermarks.replicated.abandon()
         self._replication.port.disconnect("this broker is no master any more")
+        self._replication.forget_master()
         await self._tell()
         self._replication.follow()
 

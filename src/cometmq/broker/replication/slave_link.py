@@ -147,7 +147,9 @@ class SlaveLink:
                 self.bytes_per_second, self._received_bytes = self._received_bytes, 0
                 self._carry_out(self._follow.tick(loop.time()), connection)
             was_following = self._follow.is_following
-            connection.ended.result()
+            error = connection.ended.result()
+            if error is not None:
+                raise error
             if was_following:
                 self._told = ""
             return was_following
@@ -222,7 +224,8 @@ class SlaveLink:
 
 class _Connection(asyncio.Protocol):
     def __init__(self, came: Callable[[_Connection, list[Piece]], None]) -> None:
-        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.ended: asyncio.Future[CometError | None] = asyncio.get_running_loop().create_future()
+        """Why it ended, if for a reason. A result and no exception: whoever is cancelled does not ask for it."""
         self._came = came
         self._reader = TransferReader()
         self._transport: asyncio.Transport | None = None
@@ -233,10 +236,7 @@ class _Connection(asyncio.Protocol):
 
     def end(self, error: CometError | None) -> None:
         if not self.ended.done():
-            if error is None:
-                self.ended.set_result(None)
-            else:
-                self.ended.set_exception(error)
+            self.ended.set_result(error)
 
     def abort(self) -> None:
         self.end(None)

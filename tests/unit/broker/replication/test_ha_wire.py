@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cometmq.base.errors import RemoteProtocolError
 from cometmq.broker.replication.ha_wire import (
+    ONLY_READS,
     Piece,
     ReportReader,
     TransferReader,
@@ -52,6 +53,19 @@ def test_a_header_that_no_master_sends_is_refused(offset: int, size_bytes: int) 
 def test_a_report_that_no_slave_sends_is_refused() -> None:
     with pytest.raises(RemoteProtocolError, match="offset -2"):
         ReportReader().feed(encode_report(-2))
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 8, 16])
+def test_who_only_reads_says_so_first(piece_bytes: int) -> None:
+    reader = ReportReader()
+    stream = encode_report(ONLY_READS) + encode_report(7)
+    found = [
+        reader.feed(stream[at : at + piece_bytes]) for at in range(0, len(stream), piece_bytes)
+    ]
+    assert [one for one in found if one is not None] == [7]
+    assert reader.only_reads
+    with pytest.raises(RemoteProtocolError):
+        reader.feed(encode_report(ONLY_READS))
 
 
 @pytest.mark.parametrize("version", ["4.9.7", "5.5.0"])
