@@ -96,7 +96,7 @@ def told(caplog: pytest.LogCaptureFixture, *words: str) -> list[str]:
         (b"GET / HTTP/1.1\r\nHost: broker\r\n\r\n", "is no slave of this broker"),
         (encode_bytes(HEARTBEAT), "is no slave of this broker"),
         (bytes([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3]), "is no slave of this broker"),
-        (encode_report(-1), "found the offset -1"),
+        (encode_report(-2), "found the offset -2"),
         (encode_report(-(1 << 63)), "found the offset -9223372036854775808"),
         (encode_report(10_000_000), "its log ends at 10000000"),
         (encode_report(0) * 1000 + encode_report((1 << 63) - 1), "its log ends at 92233720368547"),
