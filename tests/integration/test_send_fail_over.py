@@ -19,7 +19,6 @@ from cometmq.model.topic import TopicConfig
 from cometmq.protocol.reply_errors import ServiceNotAvailable
 
 TOPIC = "T"
-"""What the first send after the loss may take; it tries two brokers and asks for a route."""
 
 
 async def broker(stack: AsyncExitStack, directory: Path, name_server: str, name: str) -> Broker:
