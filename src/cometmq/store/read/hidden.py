@@ -44,8 +44,8 @@ class Hidden:
         """Called when messages were hidden, and when more were added to the last group."""
         self._groups: deque[HiddenGroup] = deque()
         self._count = 0
-        self._shown: dict[ConsumeQueue, int] = {}
-        # Of the queues with hidden entries: the first of these.
+        self.starts: dict[ConsumeQueue, int] = {}
+        """The queues with hidden entries, and where these start."""
 
     def __len__(self) -> int:
         """How many messages are hidden and will be announced."""
@@ -57,7 +57,7 @@ class Hidden:
 
     def end_of(self, queue: ConsumeQueue) -> int:
         """Where a queue ends for its readers."""
-        return self._shown.get(queue, queue.next_offset) if self._shown else queue.next_offset
+        return self.starts.get(queue, queue.next_offset) if self.starts else queue.next_offset
 
     def hide(
         self,
@@ -73,7 +73,7 @@ class Hidden:
         """
         ends: dict[ConsumeQueue, int] = {}
         for queue, offset in zip(queues, queue_offsets, strict=True):
-            self._shown.setdefault(queue, offset)
+            self.starts.setdefault(queue, offset)
             ends[queue] = offset + 1
         if self._count >= ANNOUNCED_MAX:
             group = self._groups[-1]
@@ -92,11 +92,11 @@ class Hidden:
         if self._groups:
             for queue, end in group.ends.items():
                 if end < queue.next_offset:
-                    self._shown[queue] = end
+                    self.starts[queue] = end
                 else:
-                    del self._shown[queue]
+                    del self.starts[queue]
         else:
-            self._shown.clear()
+            self.starts.clear()
         group.announce()
 
     def show_all(self) -> None:
@@ -106,7 +106,7 @@ class Hidden:
     def forget(self) -> None:
         """The queues are about to be closed."""
         self._groups.clear()
-        self._shown.clear()
+        self.starts.clear()
         self._count = 0
 
     def __repr__(self) -> str:

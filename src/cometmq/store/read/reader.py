@@ -143,10 +143,10 @@ class Reader:
         and keeps within the limits. None when any of this is not so. The queue's bounds are left for the caller."""
         queue, offset, max_count, max_bytes = asked
         config = self._config
-        left = self._hidden.end_of(queue) - offset
-        data = queue.read(
-            offset, min(max(max_count, 1), config.memory_count_max, left), self._queues.open_files
-        )
+        count = min(max(max_count, 1), config.memory_count_max)
+        if self._hidden.starts:
+            count = min(count, self._hidden.end_of(queue) - offset)
+        data = queue.read(offset, count, self._queues.open_files)
         count = len(data) // ENTRY_BYTES
         if not count:
             return None
