@@ -137,7 +137,7 @@ class ReplicaLog:
         if last is not None:
             self._appender.resume(last.store_timestamp, last.physical_offset)
             self._watermarks.dispatched.advance(position)
-            self._appender.tell(topics, queue_ids, offsets, codes, last.store_timestamp, texts)
+            self._appender.tell(topics, queue_ids, offsets, codes, texts, last.store_timestamp)
         self._watermarks.dispatched.advance(position)
         return self._end_of(position) is not None
 
