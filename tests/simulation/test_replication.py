@@ -95,15 +95,15 @@ def _never_compare(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _cut_one_record_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    differs = Follow._differs
+    give_way = Follow._give_way
 
-    def late(self: Follow, offset: int) -> follow.Instruction:
-        found = differs(self, offset)
+    def late(self: Follow, at: int) -> follow.Instruction:
+        found = give_way(self, at)
         if isinstance(found, CutTail):
             return CutTail(self._log.record_from(found.offset + 1), found.reason)
         return found
 
-    monkeypatch.setattr(Follow, "_differs", late)
+    monkeypatch.setattr(Follow, "_give_way", late)
 
 
 def _keep_no_copy_of_what_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
