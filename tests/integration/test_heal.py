@@ -256,6 +256,31 @@ def test_who_fetches_a_record_is_no_replica(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
+def test_a_slave_does_not_give_a_good_record_for_a_damaged_one(tmp_path: Path) -> None:
+    async def scenario(master: Side, slave: Side) -> None:
+        stored = await copied(master, slave)
+        good = slave.log()
+        cuts: list[int] = []
+        master.flip(stored[-2], 100)
+        port, address = await serve(master)
+        link = SlaveLink(
+            slave.store.replica,
+            file_bytes=FILE_BYTES,
+            cut_tail=lambda offset, _: cuts.append(offset),
+        )
+        link.follow(address)
+        await until(lambda: "is damaged at the master" in link._told)
+        assert not link.is_following
+        master.flip(stored[-2], 100)
+        await until(lambda: link.is_following)
+        assert cuts == []
+        assert slave.log() == good
+        await link.stop()
+        await port.stop()
+
+    run(tmp_path, scenario)
+
+
 def test_nobody_follows_a_slave(tmp_path: Path) -> None:
     """It may have another log than the master, and who follows it would cut its own to match."""
 

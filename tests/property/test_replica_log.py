@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cometmq.base.errors import NotMaster
+from cometmq.base.errors import DiskFull, NotMaster
 from cometmq.model.address import pack_host
 from cometmq.store.message_store import MessageStore
 from cometmq.store.store_config import StoreConfig
 from cometmq.testing.fake_clock import FakeClock
-from cometmq.testing.faulty_files import FaultyFiles
+from cometmq.testing.faulty_files import FaultyFiles, Outage
 from cometmq.testing.store_scenario import KEYS, LOG_FILE_BYTES, QUEUES, make_message, small_store
 
 HOST = pack_host("127.0.0.1", 10911)
@@ -192,5 +192,51 @@ def test_a_tail_that_was_cut_leaves_nothing_behind(
         pair.master.put(make_message(*message))
         pair.slave.put(make_message(*message))
     assert pair.answers(pair.slave) == pair.answers(pair.master)
+    pair.master.close()
+    pair.slave.close()
+
+
+def test_a_promoted_replica_starts_again_after_a_kill() -> None:
+    """Its master failed in the middle of a record, of which the first part is on disk."""
+    pair = Pair()
+    pair.master.put(make_message(QUEUES[0], 1, 300))
+    pair.copy([100])
+    pair.master.put(make_message(QUEUES[0], 2, 700))
+    replica = pair.slave.replica
+    whole = replica.end
+    pair.slave.follow()
+    replica.append(whole, pair.master.replica.read(whole, 200))
+    pair.slave.flush()
+    pair.slave.lead()
+    assert pair.slave.max_physical == whole
+    pair.slave_files.crash_now()
+    pair.slave_files.restart(Outage.PROCESS_KILL)
+    pair.slave = pair._open(pair.slave_files)
+    assert pair.slave.max_physical == whole
+    pair.master.close()
+    pair.slave.close()
+
+
+def test_a_store_that_a_cut_left_closed_can_be_opened_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full() -> None:
+        raise DiskFull("no space")
+
+    pair = Pair()
+    pair.master.put(make_message(QUEUES[0], 1, 300))
+    pair.copy([100])
+    end = pair.slave.max_physical
+    pair.slave.put(make_message(QUEUES[0], 2, 700))
+    pair.slave.follow()
+    with monkeypatch.context() as patch:
+        patch.setattr(pair.slave, "_recover", full)
+        with pytest.raises(DiskFull):
+            pair.slave.cut_tail(end)
+    pair.slave.open_again()
+    assert pair.slave.max_physical == end
+    pair.master.put(make_message(QUEUES[0], 3, 300))
+    pair.copy([100])
+    pair.assert_same()
     pair.master.close()
     pair.slave.close()

@@ -196,6 +196,9 @@ class Schedule:
         broker = self._any_up()
         if broker is None:
             return None
+        for one in self.world.brokers:
+            if one.is_up:
+                one.remember()
         self.world.clock.jump(80 * 3600)
 
         def delete() -> None:

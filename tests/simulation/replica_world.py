@@ -6,7 +6,8 @@
 - Nothing in any log was never sent, and nothing differs from what was sent.
 - What is cut off a log lies in a file of its own.
 - Every send is answered in time.
-- When the trouble is over and one master is left, all brokers have its log, and their queues answer as its queues.
+- When the trouble is over and one master is left, all brokers have its log, and their queues answer as its queues,
+  unless the master had to number a queue anew (``_was_numbered_anew``).
 """
 
 from __future__ import annotations
@@ -283,6 +284,8 @@ class ReplicaWorld:
         start = max(broker.log_start, master.log_start)
         for topic, queue_id in QUEUES:
             found = [_queue(one, topic, queue_id, start) for one in (broker, master)]
+            if found[0] != found[1] and _was_numbered_anew(broker, master, topic, queue_id, start):
+                continue
             assert found[0] == found[1], f"{topic}/{queue_id} of {broker} is not that of {master}"
 
 
@@ -295,6 +298,25 @@ def _queue(
     both_have = [one for one in entries if one[0] >= start]
     # A broker that never had the older files knows nothing of queues that have nothing new.
     return high if both_have else 0, both_have
+
+
+def _was_numbered_anew(
+    broker: ReplicaBroker, master: ReplicaBroker, topic: str, queue_id: int, start: int
+) -> bool:
+    """Whether the master gave a number in a queue that an older record of another broker has.
+
+    A broker that began with its master's later files does not know how far queues without new records had come. As a
+    master it begins them at 0 again, as RocketMQ does. Who has the older numbers has no entry for the new ones.
+    """
+    low = master.core.store.min_offset(topic, queue_id)
+    count = master.core.store.max_offset(topic, queue_id) - low
+    entries = master.core.store.entries(topic, queue_id, low, count) if count else []
+    number = next((low + at for at, one in enumerate(entries) if one[0] >= start), None)
+    if number is None or number >= broker.core.store.max_offset(topic, queue_id):
+        return False
+    if number < broker.core.store.min_offset(topic, queue_id):
+        return True
+    return broker.core.store.entries(topic, queue_id, number, 1)[0][0] < start
 
 
 def _cause(failure: BaseException | str) -> BaseException | None:

@@ -249,6 +249,7 @@ class MessageStore:
 
     def lead(self) -> None:
         """Take messages by puts, behind the last whole record that has come from a master."""
+        self.open_again()
         self._is_replica = False
         while self.replica.dispatch():
             pass
@@ -256,7 +257,7 @@ class MessageStore:
             # Left from the time before it followed. Now they are what all others have to follow.
             self.flush()
             self.hidden.show_all()
-        self.replica.cut_partial()
+        self._cut_partial()
         if isinstance(self._appender.refusal, NotMaster):
             self._appender.refusal = None
             self._watch_disk()
@@ -268,7 +269,7 @@ class MessageStore:
         flush is answered as if it had failed.
 
         Raises:
-            CorruptFile, DiskFull, StoreError: the store is closed then.
+            CorruptFile, DiskFull, StoreError: the store may be closed then; see ``open_again``.
         """
         self.flush()
         directory = self.config.path(CUT_DIRECTORY)
@@ -282,10 +283,15 @@ class MessageStore:
         self._log.resume(offset)
         self._close_files()
         self.replica.renew()
-        self.load()
-        if self._has_threads:
-            self.start()
+        self.open_again()
         return path
+
+    def open_again(self) -> None:
+        """Load the store if a cut has left it closed, for want of space for example. Raises as ``load``."""
+        if self._lock is None:
+            self.load()
+            if self._has_threads:
+                self.start()
 
     def put(self, message: NewMessage) -> Stored:
         """Append a message. On return it is readable, unless it is ``hidden``. It is durable once
@@ -553,6 +559,20 @@ class MessageStore:
         )
         queues.before_rebuild = self._distrust_queues
         return queues
+
+    def _cut_partial(self) -> None:
+        end = self.replica.dispatched
+        if end == self.replica.end:
+            return
+        self._stop_threads()
+        try:
+            # Before the bytes go: a start that finds zeros where the log was on disk takes them for damage.
+            self._checkpoint.marks = marks_before(self._checkpoint.marks, end)
+            self._checkpoint.save(sync=True)
+            self.replica.cut_partial()
+        finally:
+            if self._has_threads:
+                self.start()
 
     def _distrust_queues(self) -> None:
         """If the process dies while queues are rebuilt, the next start rebuilds all of them."""

@@ -5,6 +5,7 @@
                    differs, or master ends -> cut the tail from there on, connect again
                    differs from the start --> look further back, connect again
     nothing of the log agrees, or the master no longer has what comes next -> refused
+    differs in a record that is damaged there and good here -> refused: a good record is not given for a damaged one
 
 The wire has no epochs and no identity. Without the comparison a slave whose log went another way, because it was a
 master itself for a while, would append new records behind records that its master does not have.
@@ -51,6 +52,22 @@ class OwnLog(Protocol):
         """Where the record begins that holds the byte at ``offset``; ``low`` is where an earlier one begins."""
         ...
 
+    def is_sound(self, offset: int) -> bool:
+        """Whether the record that begins at ``offset`` is undamaged."""
+        ...
+
+    def judge(self, offset: int, data: bytes | bytearray) -> bool | None:
+        """The same of the master's record at ``offset``, from its bytes; None: more of them are needed to tell."""
+        ...
+
+
+@dataclass(slots=True)
+class _Dispute:
+    """A record that is good here and another at the master's, with the bytes of the master's that have come."""
+
+    at: int
+    theirs: bytearray
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -94,6 +111,7 @@ class Follow:
         self._file_bytes = file_bytes
         self._look_back = LOOK_BACK_BYTES
         self._is_following = False
+        self._dispute: _Dispute | None = None
         self._asked_from = 0
         self._lowest = 0
         self._first = 0
@@ -110,6 +128,7 @@ class Follow:
     def connected(self, now: float) -> list[Instruction]:
         log = self._log
         self._is_following = False
+        self._dispute = None
         self._quiet = 0
         self._heard_at = now
         self._asked_from = log.end
@@ -188,10 +207,14 @@ class Follow:
             self._lowest = self._asked_from = self._first = self._next = piece.offset
         if piece.offset != self._next:
             return [Reconnect(f"the master sent offset {piece.offset}, expected {self._next}")]
+        if self._dispute is not None:
+            self._next += len(piece.data)
+            self._dispute.theirs += piece.data
+            return self._settle(self._dispute)
         known = min(len(piece.data), log.end - piece.offset)
         own = log.read(piece.offset, known)
         if own != piece.data[:known]:
-            return [self._differs(piece.offset + _first_difference(own, piece.data))]
+            return self._differs(piece.offset + _first_difference(own, piece.data), piece)
         self._next += known
         if self._next < log.end:
             return []
@@ -202,9 +225,26 @@ class Follow:
             return self._appended(Piece(self._next, rest), now)
         return [self._report(log.end, now)]
 
-    def _differs(self, offset: int) -> Instruction:
+    def _differs(self, offset: int, piece: Piece) -> list[Instruction]:
         log = self._log
         at = log.record_around(offset, self._asked_from)
+        # What was asked for may not even begin a record in the master's log.
+        if at == self._asked_from or not log.is_sound(at):
+            return [self._give_way(at)]
+        # What came of it in earlier pieces was the same as here.
+        before = log.read(at, max(piece.offset - at, 0))
+        self._dispute = _Dispute(at, bytearray(before + piece.data[max(at - piece.offset, 0) :]))
+        self._next = piece.end
+        return self._settle(self._dispute)
+
+    def _settle(self, dispute: _Dispute) -> list[Instruction]:
+        is_sound = self._log.judge(dispute.at, dispute.theirs)
+        if is_sound is None:
+            return []
+        return [self._give_way(dispute.at) if is_sound else _damaged(dispute.at)]
+
+    def _give_way(self, at: int) -> Instruction:
+        """The record at ``at`` is not the master's."""
         if at > self._asked_from:
             return CutTail(at, f"the master's log goes on differently from {at} on")
         if self._asked_from <= self._lowest:
@@ -227,6 +267,9 @@ class Follow:
         self._quiet += 1
         if self._quiet < QUIET_HEARTBEATS and offset >= self._next:
             return []
+        if self._dispute is not None:
+            # Logs end with a whole record.
+            return [_damaged(self._dispute.at)]
         if self._next > self._first:
             return [CutTail(self._next, f"the master's log ends at {self._next}")]
         if self._asked_from <= self._lowest:
@@ -263,6 +306,13 @@ class Follow:
     def _report(self, offset: int, now: float) -> Report:
         self._reported_at = now
         return Report(offset)
+
+
+def _damaged(at: int) -> Refuse:
+    return Refuse(
+        f"the record at {at} is damaged at the master, and good here: nothing is cut. It is healed from a replica when "
+        f"it is read there; else let a broker with a good log be the master"
+    )
 
 
 def _first_difference(own: bytes, other: bytes) -> int:

@@ -62,6 +62,7 @@ class ReplicationRoom:
             core.store.replica,
             file_bytes=core.store.config.log.file_bytes,
             cut_tail=self._cut_tail,
+            open_log=core.store.open_again,
             on_agreed=self._agreed,
             on_lost=self._lost,
         )

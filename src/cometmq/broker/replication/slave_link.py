@@ -47,6 +47,7 @@ class SlaveLink:
     replica: where the log goes.
     file_bytes: the size of a log file, which must be the master's, too.
     cut_tail: removes the log from an offset on, keeping a copy; the reason is for the operator.
+    open_log: called before each try. A cut that failed may have left the log closed.
     on_agreed: called when the master is known to be the right one: both logs agree, or there is none here yet.
     on_lost: called before each new try: the master may be elsewhere by now.
     """
@@ -57,12 +58,14 @@ class SlaveLink:
         *,
         file_bytes: int,
         cut_tail: Callable[[int, str], None],
+        open_log: Callable[[], None] = _nothing,
         on_agreed: Callable[[], None] = _nothing,
         on_lost: Callable[[], None] = _nothing,
     ) -> None:
         self._replica = replica
         self._follow = Follow(replica, file_bytes)
         self._cut_tail = cut_tail
+        self._open_log = open_log
         self._on_agreed = on_agreed
         self._on_lost = on_lost
         self._has_agreed = False
@@ -132,6 +135,7 @@ class SlaveLink:
     async def _follow_once(self, address: str) -> bool:
         """One connection from its begin to its end. Whether both logs agreed for a while."""
         loop = asyncio.get_running_loop()
+        self._open_log()
         while self._replica.dispatch():  # noqa: ASYNC110 - others have their turn meanwhile
             # What cannot be dispatched is no reason to take more.
             await asyncio.sleep(0)

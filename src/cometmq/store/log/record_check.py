@@ -15,12 +15,15 @@ from typing import Final
 from zlib import crc32
 
 from cometmq.model.messages.record_layout import (
+    BLANK_BYTES,
     BODY_AT_V4,
     BODY_LENGTH,
     CRC_MASK,
     FIXED_BYTES_V4,
+    MAGIC_BLANK,
     MAGIC_V1,
     MAGIC_V2,
+    START,
     V6_HOSTS,
     body_at,
 )
@@ -32,6 +35,9 @@ _unpack_head = _HEAD.unpack_from
 _FULL_HEAD: Final = struct.Struct(">iIIi4xqqi44xi")
 """The same with queue id and queue offset before the place."""
 _unpack_full_head = _FULL_HEAD.unpack_from
+
+JUDGED_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Whoever has to wait for the rest of a record waits for no more than this: the size itself may be damaged."""
 
 _MARK: Final = b"__CRC32#\x01"
 _DIGITS: Final = 10
@@ -70,6 +76,28 @@ def is_sound(record: memoryview, place: int) -> bool:
     else:
         return False
     return at <= size_bytes and record[at - 2] << 8 | record[at - 1] == size_bytes - at
+
+
+def begins_soundly(data: bytes | bytearray, place: int, file_end: int) -> bool | None:
+    """Whether bytes of a log begin with an undamaged record, or a blank one; None: too few of them to tell.
+
+    Args:
+        place: the offset of the log at which they are.
+        file_end: where its file ends, which no record crosses.
+    """
+    if len(data) < BLANK_BYTES:
+        return None
+    size_bytes: int
+    size_bytes, magic = START.unpack_from(data)
+    if magic == MAGIC_BLANK:
+        return size_bytes == file_end - place
+    if magic not in (MAGIC_V1, MAGIC_V2):
+        return False
+    if not FIXED_BYTES_V4 <= size_bytes <= min(file_end - place, JUDGED_BYTES_MAX):
+        return False
+    if len(data) < size_bytes:
+        return None
+    return is_sound(memoryview(data)[:size_bytes], place)
 
 
 def are_plainly_sound(

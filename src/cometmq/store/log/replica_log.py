@@ -20,6 +20,7 @@ from cometmq.store.log.appender import Appender
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.log.log_scan import find_record
 from cometmq.store.log.mapped_file_queue import LogFile
+from cometmq.store.log.record_check import begins_soundly
 from cometmq.store.queues.consume_queues import ConsumeQueues
 from cometmq.store.recovery.log_follower import Follower
 from cometmq.store.watermarks import Watermarks
@@ -87,6 +88,20 @@ class ReplicaLog:
         while (following := self._end_of(position)) is not None and following <= offset:
             position = following
         return position
+
+    def is_sound(self, offset: int) -> bool:
+        """Whether the record that begins at ``offset`` is here as a whole, and undamaged."""
+        end = self._end_of(offset)
+        if end is None:
+            return False
+        verdict = self.judge(offset, self.read(offset, BLANK_BYTES))
+        if verdict is None:
+            verdict = self.judge(offset, self.read(offset, end - offset))
+        return bool(verdict)
+
+    def judge(self, offset: int, data: bytes | bytearray) -> bool | None:
+        """Whether another log has an undamaged record at ``offset``; None: more of its bytes are needed to tell."""
+        return begins_soundly(data, offset, self._log.next_file_start(offset))
 
     def append(self, offset: int, data: bytes) -> None:
         """Append a piece of the master's log.

@@ -20,6 +20,10 @@ from cometmq.broker.replication.follow import (
 from cometmq.broker.replication.ha_wire import Piece
 
 FILE_BYTES = 1000
+ROTTEN = 255
+"""The letter of a damaged record."""
+JUDGED_BYTES = 4
+"""So much of a record must have come to tell."""
 LIMITS = FeedLimits(piece_bytes=7, heartbeat_seconds=5, silence_seconds=20)
 
 
@@ -56,6 +60,14 @@ class TinyLog:
 
     def record_around(self, offset: int, low: int) -> int:
         return max(border for border in self.borders() if border <= offset)
+
+    def is_sound(self, offset: int) -> bool:
+        return self.data[offset - self.start] != ROTTEN
+
+    def judge(self, offset: int, data: bytes | bytearray) -> bool | None:
+        if len(data) < JUDGED_BYTES:
+            return None
+        return data[0] != ROTTEN
 
     def cut(self, offset: int) -> None:
         self.records = [
@@ -252,3 +264,31 @@ def test_silence_ends_a_connection_on_both_sides() -> None:
     follow.connected(0)
     assert follow.tick(5) == [Report(1)]
     assert isinstance(follow.tick(20.1)[0], Reconnect)
+
+
+@pytest.mark.parametrize("behind", [(), (20,)])
+def test_a_good_record_is_not_cut_for_a_damaged_one(behind: tuple[int, ...]) -> None:
+    before, after = _records(3, 30, 5), _records(*behind, mark=100)
+    slave = TinyLog([*before, b"good" * 3])
+    master = TinyLog([*before, bytes([ROTTEN]) * 12, *after])
+    *others, refusal = _follow(master, slave)
+    assert others == []
+    assert isinstance(refusal, Refuse)
+    assert "the record at 38 is damaged at the master" in refusal.reason
+    assert slave.data.endswith(b"good")
+
+
+def test_a_record_that_ends_with_the_masters_log_before_it_can_be_judged_is_damaged() -> None:
+    before = _records(3, 30, 5)
+    slave = TinyLog([*before, b"good" * 3])
+    master = TinyLog([*before, b"goo"[: JUDGED_BYTES - 2] + b"?"])
+    assert isinstance(_follow(master, slave)[-1], Refuse)
+    assert slave.data.endswith(b"good")
+
+
+def test_a_damaged_record_is_cut_for_a_good_one_or_another_damaged_one() -> None:
+    for last in (b"good" * 3, bytes([ROTTEN, 1]) * 5):
+        before = _records(3, 30, 5)
+        slave, master = TinyLog([*before, bytes([ROTTEN]) * 12]), TinyLog([*before, last])
+        assert [type(one) for one in _follow(master, slave)] == [CutTail]
+        assert slave.data == master.data

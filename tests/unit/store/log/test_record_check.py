@@ -7,9 +7,10 @@ import struct
 import pytest
 
 from cometmq.model.address import pack_host
-from cometmq.model.messages.record import encode_record
+from cometmq.model.messages.record import encode_blank, encode_record
 from cometmq.store.log.record_check import (
     MARKED_BYTES,
+    begins_soundly,
     is_sound,
     is_sound_as_marked,
     record_mark,
@@ -70,3 +71,24 @@ def test_what_is_cut_off_is_not_sound(size_bytes: int) -> None:
     assert not is_sound(memoryview(record)[:size_bytes], PLACE)
     cut = struct.pack(">i", size_bytes) + record[4:size_bytes]
     assert not is_sound(memoryview(cut), PLACE)
+
+
+def test_the_begin_of_a_log_is_judged_once_enough_of_it_is_there() -> None:
+    record, file_end = marked(), PLACE + 1000
+    for size_bytes in range(len(record)):
+        assert begins_soundly(record[:size_bytes], PLACE, file_end) is None
+    assert begins_soundly(record + b"more", PLACE, file_end) is True
+    assert begins_soundly(record, PLACE, PLACE + len(record) - 1) is False
+    assert begins_soundly(record, PLACE + 1, file_end) is False
+
+
+@pytest.mark.parametrize("at", [0, 4, 8, 28, 90])
+def test_damage_at_the_begin_of_a_log_is_seen(at: int) -> None:
+    damaged = bytearray(marked())
+    damaged[at] ^= 0x40
+    assert begins_soundly(damaged, PLACE, PLACE + 1000) is False
+
+
+def test_a_blank_record_is_sound_if_it_reaches_the_end_of_its_file() -> None:
+    assert begins_soundly(encode_blank(1000), PLACE, PLACE + 1000) is True
+    assert begins_soundly(encode_blank(1000), PLACE, PLACE + 1001) is False
