@@ -20,13 +20,12 @@ def bodies(rig: Rig) -> list[bytes]:
 
 def follow(rig: Rig) -> None:
     """Have a slave that has the whole log."""
-    end = rig.store.max_physical
-    rig.core.replicas.joined("slave", "10.0.0.2:1", -1)
-    confirm(rig, end)
+    confirm(rig, 0)
+    confirm(rig, rig.store.max_physical)
 
 
 def confirm(rig: Rig, offset: int) -> None:
-    rig.core.replicas.confirmed("slave", offset)
+    rig.core.replicas.reported("slave", "10.0.0.2:1", offset, rig.store.max_physical)
     rig.core.durability.replicas_changed()
 
 
