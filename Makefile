@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST_FLAGS ?=
 FUZZ_FLAGS ?=
+CHAOS_FLAGS ?=
 COVERED := tests/unit tests/property tests/conformance tests/simulation tests/compat tests/integration
 
 .PHONY: help setup build release demo test coverage check format docs interop chaos fuzz spark mqadmin compatibility architecture bench lock clean
@@ -67,9 +68,8 @@ interop: setup ## software that is not ours with our servers, our client with th
 	COMETMQ_CLIENT_SERVERS=rocketmq-4.9.7 $(BIN)/python -m pytest -q -n 3 --dist loadscope --no-loadscope-reorder \
 	  -p no:cacheprovider tests/interop tests/integration/client $(PYTEST_FLAGS)
 
-chaos: setup ## two minutes of killing servers and consumers under load (`make test` has ten seconds of it)
-	COMETMQ_CHAOS_SECONDS=120 $(BIN)/python -m pytest -q -s -p no:cacheprovider \
-	  tests/integration/client/test_chaos.py $(PYTEST_FLAGS)
+chaos: setup ## ten minutes of faults under load, and what survives: build/chaos.html (CHAOS_FLAGS="--help")
+	$(BIN)/python -m tests.chaos.run $(CHAOS_FLAGS)
 
 fuzz: setup ## two million hostile frames at both servers, a healthy client beside them (`make test` has some seconds of it)
 	$(BIN)/python -m tests.hostile.run $(FUZZ_FLAGS)

@@ -107,14 +107,15 @@ def _process(module: str, config: Path, port: int, directory: Path) -> Iterator[
 
 
 def _free_ports(count: int) -> list[int]:
-    """Also with a free one two below, which the broker wants."""
+    """Also with free ones two below and one above, which the broker wants."""
     ports: list[int] = []
     while len(ports) < count:
-        with socket.socket() as main, socket.socket() as vip:
+        with socket.socket() as main, socket.socket() as vip, socket.socket() as slaves:
             main.bind(("127.0.0.1", 0))
             port = int(main.getsockname()[1])
             try:
                 vip.bind(("127.0.0.1", port - 2))
+                slaves.bind(("127.0.0.1", port + 1))
             except OSError:
                 continue
             ports.append(port)

@@ -18,25 +18,19 @@ MISSED = 2
 def broker_away(servers: Cluster, topic: str) -> Iterator[None]:
     """It stops at the beginning of the block and starts, elsewhere, when the route of a topic is asked for a second
     time: by one who did not give up when there was none. It has to be back at the end of the block."""
-    running = servers.servers
+    [broker] = servers.brokers
     asked = 0
-    starting: list[asyncio.Task[None]] = []
-
-    async def start() -> None:
-        broker = Broker(running.broker.live.current)
-        await broker.start()
-        running._stack.push_async_callback(broker.stop)
-        running.broker = broker
+    starting: list[asyncio.Task[Broker]] = []
 
     def note(command: Command) -> None:
         nonlocal asked
         if command.code == RequestCode.GET_ROUTEINFO_BY_TOPIC:
             asked += (command.ext or {}).get("topic") == topic
             if asked == MISSED and not starting:
-                starting.append(asyncio.get_running_loop().create_task(start()))
+                starting.append(asyncio.get_running_loop().create_task(servers.start(broker)))
 
-    servers._in_thread(running.broker.stop())
-    guards = running.name_server.dispatcher.guards
+    servers.run(servers.stop(broker))
+    guards = servers.servers.name_server.dispatcher.guards
     guard = lambda _, command: note(command)  # noqa: E731
     guards.append(guard)
     try:
@@ -46,6 +40,6 @@ def broker_away(servers: Cluster, topic: str) -> Iterator[None]:
         guards.remove(guard)
 
         async def is_back() -> None:
-            await (starting[0] if starting else start())
+            await (starting[0] if starting else servers.start(broker))
 
-        servers._in_thread(is_back())
+        servers.run(is_back())

@@ -31,10 +31,13 @@ class World:
 
     def __init__(self, directory: Path, stack: AsyncExitStack) -> None:
         self.directory = directory
+        self.names = ""
+        """The address of its name server."""
         self._stack = stack
 
     async def name_server(self) -> str:
-        return await self._stack.enter_async_context(running_name_server())
+        self.names = await self._stack.enter_async_context(running_name_server())
+        return self.names
 
     async def broker(self, name: str = "b", **settings: str) -> Broker:
         running = running_broker(self.directory / name, **{"brokerName": name, **settings})

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 import trustme
+from tests.eventually import eventually
+from tests.integration.servers import running_name_server
 
 from cometmq.base.properties_file import parse_properties, render_properties
 from cometmq.broker.config.broker_config import load_broker_config
 from cometmq.broker.server import Broker
+from cometmq.client import Message, SendStatus
+from cometmq.client.aio import Producer
 from cometmq.namesrv.namesrv_config import load_namesrv_config
 from cometmq.namesrv.server import NameServer
 from cometmq.protocol.codes import RequestCode
@@ -34,12 +39,80 @@ def with_examples(text: str) -> dict[str, str]:
     return parse_properties(re.sub(r"(?m)^#(?=[\w.]+=)", "", text))
 
 
+SET_UPS = {
+    "2m-noslave": ["broker-a", "broker-b"],
+    "2m-2s-async": ["broker-a", "broker-b", "broker-a-s", "broker-b-s"],
+    "2m-2s-sync": ["broker-a", "broker-b", "broker-a-s", "broker-b-s"],
+}
+"""The brokers of each sample of several, masters first."""
+
+
 def test_every_sample_is_tested() -> None:
     assert {path.name for path in CONF.iterdir()} == {
         "broker.conf",
         "namesrv.conf",
         "tls.properties",
+        *SET_UPS,
     }
+    for name, brokers in SET_UPS.items():
+        assert {path.name for path in (CONF / name).iterdir()} == {
+            f"{broker}.properties" for broker in brokers
+        }
+
+
+@pytest.mark.parametrize("name", SET_UPS)
+def test_brokers_of_a_set_up_share_a_machine(name: str) -> None:
+    taken: list[str] = []
+    for broker in SET_UPS[name]:
+        text = sample(f"{name}/{broker}.properties")
+        assert f"mqbroker -n 127.0.0.1:9876 -c conf/{name}/{broker}.properties" in text
+        config, ignored = load_broker_config(with_examples(text))
+        assert ignored == []
+        network = config.network
+        taken += [str(port) for port in (network.listen_port, network.vip_port)]
+        taken += [str(config.replication.port), config.store.root]
+    assert len(set(taken)) == len(taken) == 4 * len(SET_UPS[name])
+
+
+@pytest.mark.parametrize("name", SET_UPS)
+async def test_a_set_up_serves(tmp_path: Path, name: str) -> None:
+    async with running_name_server() as names, AsyncExitStack() as stack:
+        brokers: dict[str, Broker] = {}
+        for broker in SET_UPS[name]:
+            values = parse_properties(sample(f"{name}/{broker}.properties"))
+            values |= {
+                "namesrvAddr": names,
+                "listenPort": "0",
+                "haListenPort": "0",
+                "storePathRootDir": str(tmp_path / values["storePathRootDir"]),
+                "mappedFileSizeCommitLog": str(1 << 20),
+            }
+            brokers[broker] = Broker(load_broker_config(values)[0])
+            await brokers[broker].start()
+            stack.push_async_callback(brokers[broker].stop)
+        pairs = [
+            (master, brokers[f"{one}-s"])
+            for one, master in brokers.items()
+            if f"{one}-s" in brokers
+        ]
+        await eventually(lambda: all(len(master.core.replicas) == 1 for master, _ in pairs))
+        # A topic that every broker has from the start.
+        async with Producer("senders", name_servers=names) as producer:
+            for number in range(32):
+                sent = await producer.send(Message(topic="TBW102", body=b"%d" % number))
+                assert sent.status is SendStatus.SEND_OK
+        ends = [brokers[one].core.store.max_physical for one in ("broker-a", "broker-b")]
+        assert min(ends) > 0
+
+        def have_all() -> bool:
+            return all(
+                slave.core.store.max_physical == master.core.store.max_physical
+                for master, slave in pairs
+            )
+
+        if name == "2m-2s-sync":
+            assert have_all(), "a send was answered too early"
+        await eventually(have_all)
 
 
 def test_every_line_has_an_effect(tmp_path: Path) -> None:

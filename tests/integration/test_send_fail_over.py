@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -20,8 +19,6 @@ from cometmq.model.topic import TopicConfig
 from cometmq.protocol.reply_errors import ServiceNotAvailable
 
 TOPIC = "T"
-SECONDS_MAX = 2.0
-"""What the first send after the loss may take; it tries two brokers and asks for a route."""
 
 
 async def broker(stack: AsyncExitStack, directory: Path, name_server: str, name: str) -> Broker:
@@ -63,9 +60,7 @@ def test_another_broker_takes_what_the_lost_one_cannot(tmp_path: Path, latency_f
             await kill(lost)
             before = stored(other)
             for _ in range(20):
-                started = time.monotonic()
                 await producer.send(Message(topic=TOPIC, body=b"x"))
-                assert time.monotonic() - started < SECONDS_MAX
             assert stored(other) == before + 20
 
     asyncio.run(scenario())

@@ -16,6 +16,9 @@ ALONE = frozenset(
     {
         "test_delay_exchange.py",
         "test_java_scaling.py",
+        "test_move.py",
+        "test_mqadmin_replication.py",
+        "test_replication.py",
         "test_sql92_oracle.py",
         "test_store_exchange.py",
         "test_transaction_exchange.py",
@@ -35,12 +38,14 @@ BY_CLIENT = frozenset(
 """Files whose tests share the runs of a client of one version."""
 
 LONG = (
+    "test_move.py",
     "test_pop_exchange.py",
     "test_java_client.py",
     "test_push_consumer.py",
     "test_mqadmin.py",
     "test_mixed_clusters.py",
     "test_store_exchange.py",
+    "test_replication.py",
     "test_transaction_exchange.py",
     "test_timer_exchange.py",
     "test_delay_exchange.py",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,17 +76,27 @@ def run_script(
         )
         stack.callback(broker.kill)
         broker.start(commands)
-        sent = asyncio.run(_prepare(name_server.address, broker.address))
+        sent = asyncio.run(prepare(name_server.address, broker.address))
         values = _values(name_server, broker, sent, directory)
-        steps = [step for step in SCRIPT if version in step.versions]
-        arguments = [name_server.address, TOPIC, str(QUEUES * MESSAGES_PER_QUEUE)]
-        arguments += [ONLINE_GROUP, PRODUCERS]
-        home = directory / "home"
-        (home / "conf").mkdir(parents=True)
-        (home / "conf" / "logback_tools.xml").write_text(QUIET_LOGBACK, encoding="utf-8")
-        lines = [_line(step, values) for step in steps]
-        output = program.run(home, arguments, text="".join(lines), seconds_max=SCRIPT_SECONDS_MAX)
-        return Transcript(_answers(steps, output), values)
+        return run_steps(SCRIPT, program, version, directory / "home", values)
+
+
+def run_steps(
+    script: Iterable[Step], program: SingleJava, version: str, home: Path, values: dict[str, str]
+) -> Transcript:
+    """Runs the commands of a script that a version has, in one process of ``AdminCommands``.
+
+    Args:
+        values: what the words in braces stand for; ``name_server`` is one of them.
+    """
+    steps = [step for step in script if version in step.versions]
+    arguments = [values["name_server"], TOPIC, str(QUEUES * MESSAGES_PER_QUEUE)]
+    arguments += [ONLINE_GROUP, PRODUCERS]
+    (home / "conf").mkdir(parents=True)
+    (home / "conf" / "logback_tools.xml").write_text(QUIET_LOGBACK, encoding="utf-8")
+    lines = [_line(step, values) for step in steps]
+    output = program.run(home, arguments, text="".join(lines), seconds_max=SCRIPT_SECONDS_MAX)
+    return Transcript(_answers(steps, output), values)
 
 
 def _line(step: Step, values: dict[str, str]) -> str:
@@ -128,7 +138,8 @@ def _values(
     }
 
 
-async def _prepare(name_server: str, broker: str) -> SendResult:
+async def prepare(name_server: str, broker: str) -> SendResult:
+    """Topics, messages and positions of groups, the same every time; the last message."""
     remoting = RemotingClient()
     await create_topic(remoting, broker, TOPIC, QUEUES)
     for group in (GROUP, f"{GROUP}-clone"):

@@ -21,10 +21,10 @@ _PATTERNS = (
 )
 
 # Rates and delays are true at one moment only; a sent message goes to any queue; the number of all topics, among them
-# those of the system, is for topicList to compare.
+# those of the system, is for topicList to compare; logs of two makes have different lengths.
 _FIGURES = {
     *("statsAll", "checkMsgSendRT", "sendMsgStatus", "clusterList", "sendMessage"),
-    *("wipeWritePerm", "addWritePerm"),
+    *("wipeWritePerm", "addWritePerm", "haStatus"),
 }
 
 # Tables of settings and figures by name. Only the names can be compared: the values are about the machine.

@@ -135,3 +135,28 @@ SCRIPT = (
     Step(f"statsAll -t {TOPIC}"),
     Step(f"resetOffsetByTime -g {ONLINE_GROUP} -t {TOPIC} -s now"),
 )
+
+GROUP_SCRIPT = (
+    Step("clusterList"),
+    Step("clusterList -m"),
+    Step(f"topicRoute -t {TOPIC}"),
+    Step(f"topicRoute -t {TOPIC} -l", NEW),
+    Step(f"topicStatus -t {TOPIC}"),
+    Step(f"topicClusterList -t {TOPIC}"),
+    Step(f"consumerProgress -g {GROUP}"),
+    Step("brokerStatus -b {broker}"),
+    Step("brokerStatus -b {slave}"),
+    Step("brokerStatus -c {cluster}"),
+    Step("haStatus -b {broker}", NEW),
+    Step("haStatus -b {slave}", NEW),
+    Step("haStatus -c {cluster}", NEW),
+    Step("updateBrokerConfig -b {slave} -k defaultTopicQueueNums -v 6"),
+    Step("updateBrokerConfig -c {cluster} -k defaultTopicQueueNums -v 8"),
+    Step(f"updateSubGroup -c {{cluster}} -g {GROUP}-c -s false"),
+    Step(f"updateTopic -c {{cluster}} -t {CLUSTER_TOPIC} -r 3 -w 3 -p 6"),
+    Step(f"topicRoute -t {CLUSTER_TOPIC}"),
+    Step("cleanUnusedTopic -c {cluster}"),
+    Step(f"deleteTopic -c {{cluster}} -t {CLUSTER_TOPIC}"),
+    Step(f"topicRoute -t {CLUSTER_TOPIC}", is_refused=True),
+)
+"""The commands that look at a master and its slave, or go to both."""

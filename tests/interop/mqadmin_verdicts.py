@@ -51,7 +51,6 @@ MISSING: Mapping[str, tuple[Versions, str]] = {
         (NEW, _ACCESS),
     ),
     "exportPopRecord": (NEW, "stores in RocksDB"),
-    "haStatus": (NEW, _REPLICATION),
     "resetMasterFlushOffset": (NEW, _REPLICATION),
     **dict.fromkeys(
         (

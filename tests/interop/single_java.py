@@ -1,4 +1,4 @@
-"""Java programs of one file: compiled once for each set of jars, run to their end."""
+"""Java programs of one file: compiled once for each set of jars, run to their end or beside a test."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from .java import JAVAC_SECONDS_MAX, QUIET_LOGBACK, cached, clean_environment, run_tool, tail
+from .java import (
+    JAVAC_SECONDS_MAX,
+    QUIET_LOGBACK,
+    RunningProgram,
+    cached,
+    clean_environment,
+    run_tool,
+    tail,
+)
 from .servers import HERE
 
 SOURCES = HERE / "java" / "single"
@@ -44,6 +52,38 @@ class SingleJava:
         Raises:
             AssertionError: it did not end in time, or not well.
         """
+        command = self._command(home, settings)
+        # To files, so that there is something to read when time is over.
+        outputs, errors = home / "out.txt", home / "err.txt"
+        with outputs.open("wb") as out, errors.open("wb") as err:
+            try:
+                code = subprocess.run(
+                    [*command, *arguments],
+                    input=text.encode(),
+                    stdout=out,
+                    stderr=err,
+                    env=clean_environment() | {"ROCKETMQ_HOME": str(home)},
+                    timeout=seconds_max,
+                    check=False,
+                    # Some tools write into the directory they are started in.
+                    cwd=home,
+                ).returncode
+            except subprocess.TimeoutExpired:
+                code = None
+        assert code == 0, (
+            f"{self._name} ended with code {code} (none: not within {seconds_max} s)\n"
+            f"{tail(outputs)}\n{tail(errors)}"
+        )
+        return outputs.read_text(encoding="utf-8", errors="replace")
+
+    def start(
+        self, home: Path, arguments: Iterable[str], settings: Mapping[str, str] | None = None
+    ) -> RunningProgram:
+        """The program at work, for a test that does other things meanwhile. It must be waited for, or killed."""
+        command = self._command(home, settings)
+        return RunningProgram([*command, *arguments], home, {"ROCKETMQ_HOME": str(home)})
+
+    def _command(self, home: Path, settings: Mapping[str, str] | None) -> list[str]:
         home.mkdir(parents=True, exist_ok=True)
         logback = home / "logback.xml"
         logback.write_text(QUIET_LOGBACK, encoding="utf-8")
@@ -63,25 +103,4 @@ class SingleJava:
         flags = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         flags += [f"-D{name}={value}" for name, value in properties.items()]
         classpath = f"{self._classes}{os.pathsep}{self._jars / '*'}"
-        # To files, so that there is something to read when time is over.
-        outputs, errors = home / "out.txt", home / "err.txt"
-        with outputs.open("wb") as out, errors.open("wb") as err:
-            try:
-                code = subprocess.run(
-                    ["java", *flags, "-cp", classpath, self._name, *arguments],
-                    input=text.encode(),
-                    stdout=out,
-                    stderr=err,
-                    env=clean_environment() | {"ROCKETMQ_HOME": str(home)},
-                    timeout=seconds_max,
-                    check=False,
-                    # Some tools write into the directory they are started in.
-                    cwd=home,
-                ).returncode
-            except subprocess.TimeoutExpired:
-                code = None
-        assert code == 0, (
-            f"{self._name} ended with code {code} (none: not within {seconds_max} s)\n"
-            f"{tail(outputs)}\n{tail(errors)}"
-        )
-        return outputs.read_text(encoding="utf-8", errors="replace")
+        return ["java", *flags, "-cp", classpath, self._name]

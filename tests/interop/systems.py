@@ -43,7 +43,7 @@ _QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _NO_TLS = {"JAVA_TOOL_OPTIONS": "-Dtls.server.mode=disabled"}
 
 # Settings for RocketMQ's brokers on a small and busy machine.
-_RELIEF: dict[str, object] = {
+RELIEF: dict[str, object] = {
     # What keeps a core busy in 5.5 while nothing happens: the first wait for this interval is a loop without a pause
     # (ten seconds unless told otherwise), and every flush of timers looks through all the slots of a week.
     "transactionMetricFlushInterval": 200,
@@ -131,7 +131,10 @@ class NameServer:
 
 
 class Broker:
-    """One master broker. It may be another make after each stop; port, name and directory stay."""
+    """One broker, a master unless its settings say otherwise.
+
+    After each stop it may be another make, with other ``settings``; port, name and directory stay.
+    """
 
     def __init__(
         self, name_servers: Sequence[NameServer], directory: Path, name: str, **settings: object
@@ -144,7 +147,7 @@ class Broker:
         self.port = free_ports(0, -2, +1)[0]
         self._name_servers = name_servers
         self._conf = directory / f"{name}.conf"
-        self._settings: dict[str, object] = {
+        self.settings: dict[str, object] = {
             "listenPort": self.port,
             "brokerClusterName": "interop-cluster",
             "brokerName": name,
@@ -168,7 +171,7 @@ class Broker:
         command = [*commands.broker, "-n", addresses, "-c", str(self._conf)]
         self._server = Server(self.name, command, commands.environment, self.directory)
         self._is_theirs = _is_theirs(commands)
-        values = {**_RELIEF, **self._settings} if self._is_theirs else self._settings
+        values = {**RELIEF, **self.settings} if self._is_theirs else self.settings
         self._conf.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
         self._server.start(lambda: accepts(self.port) and (not until_known or self.is_known()))
 
@@ -194,15 +197,16 @@ class Broker:
             self._server.kill()
             self._server = None
             if self._is_theirs:
-                self._remove_empty_files()
+                remove_empty_files(self.store)
 
-    def _remove_empty_files(self) -> None:
-        """RocketMQ gives a new file its size in a second step; one killed in between never starts again (exit code 253)
-        until somebody deletes the empty file. Ours is not helped: it must start with whatever it left."""
-        for pattern in ("commitlog/*", "consumequeue/*/*/*"):
-            for file in self.store.glob(pattern):
-                if file.stat().st_size == 0:
-                    file.unlink()
+
+def remove_empty_files(store: Path) -> None:
+    """RocketMQ gives a new file its size in a second step; one killed in between never starts again (exit code 253)
+    until somebody deletes the empty file. Ours is not helped: it must start with whatever it left."""
+    for pattern in ("commitlog/*", "consumequeue/*/*/*"):
+        for file in store.glob(pattern):
+            if file.stat().st_size == 0:
+                file.unlink()
 
 
 def _is_theirs(commands: ServerCommands) -> bool:

@@ -144,7 +144,7 @@ def open_core(
         creation=creation,
         stats=BrokerStats(clock, cluster=config.identity.cluster_name),
         replicas=replicas,
-        durability=Durability(live, store.watermarks, replicas, clock),
+        durability=Durability(live, store.watermarks, store.hidden, replicas, clock),
     )
 
 

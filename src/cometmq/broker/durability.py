@@ -1,10 +1,13 @@
-"""When a stored record is safe enough to answer: on disk and at the slaves, as far as the settings promise it.
+"""When a stored record is safe enough to answer and to show: on disk and at the slaves, as the settings promise it.
 
     flushDiskType=SYNC_FLUSH   the record is on disk
     brokerRole=SYNC_MASTER     enough brokers have the record; which count is decided in ``replication.replicas``
 
 Both are waited for side by side. The outcome is the code of the answer; the record is stored whatever it is. A bad
 outcome at the slaves hides one at the disk, as in RocketMQ.
+
+Consumers see a record when it is on disk, and when the slaves have it or were waited for in vain; see ``store.hidden``.
+A slave decides nothing: what it has left from its time as a master is shown when its master turns out to have it, too.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import FLAG_ONEWAY, Command
 from cometmq.protocol.refusal import Refused
 from cometmq.remoting.connection import Connection
-from cometmq.store.watermarks import Watermarks
+from cometmq.store.read.hidden import Hidden, HiddenGroup
+from cometmq.store.watermarks import Watermark, Watermarks
 
 _LATE: Final = {
     int(ResponseCode.FLUSH_DISK_TIMEOUT): "the disk did not answer in time",
@@ -34,11 +38,19 @@ Answer = Callable[[int], None]
 
 class Durability:
     def __init__(
-        self, live: LiveConfig, watermarks: Watermarks, replicas: Replicas, clock: Clock
+        self,
+        live: LiveConfig,
+        watermarks: Watermarks,
+        hidden: Hidden,
+        replicas: Replicas,
+        clock: Clock,
     ) -> None:
         self._marks = watermarks
+        self._hidden = hidden
         self._replicas = replicas
         self._monotonic = clock.monotonic
+        self._looks_after: set[Watermark] = set()
+        hidden.on_hide = self._on_hide
         self._apply(live.current)
         live.on_change(self._apply)
 
@@ -50,7 +62,8 @@ class Durability:
     @property
     def waiting(self) -> int:
         """How many answers wait."""
-        return self._marks.flushed.waiting + self._marks.replicated.waiting
+        waiting = self._marks.flushed.waiting + self._marks.replicated.waiting
+        return waiting - len(self._looks_after)
 
     def require_replicas(self) -> None:
         """Raises Refused when too few brokers follow to store anything."""
@@ -67,10 +80,10 @@ class Durability:
         if not self._is_sync_master:
             self._when_flushed(end_offset, answer)
             return
-        if self._replicas.outlook(self._needed(), end_offset) is Outlook.NOT_AVAILABLE:
+        deadline = self._replica_deadline(end_offset)
+        if deadline is None:
             self._when_flushed(end_offset, lambda _: answer(ResponseCode.SLAVE_NOT_AVAILABLE))
             return
-        deadline = self._monotonic() + self._replica_seconds_max
 
         def flushed(code: int) -> None:
             def replicated(is_in_time: bool) -> None:
@@ -119,6 +132,42 @@ class Durability:
 
         self._marks.flushed.when(end_offset, flushed, self._monotonic() + self._flush_seconds_max)
 
+    def _on_hide(self, group: HiddenGroup) -> None:
+        if self._is_sync_master:
+            group.deadline = self._replica_deadline(group.end_offset) or group.deadline
+        self._show()
+
+    def _show(self) -> None:
+        """Show the messages that are safe by now."""
+        flushed, replicated = self._marks.flushed, self._marks.replicated
+        while not self._is_slave and (group := self._hidden.first) is not None:
+            end_offset = group.end_offset
+            if self._is_sync_flush and flushed.value < end_offset:
+                self._show_after(flushed, end_offset)
+                return
+            is_awaited = self._is_sync_master and self._monotonic() < group.deadline
+            if is_awaited and replicated.value < end_offset:
+                self._show_after(replicated, end_offset, group.deadline)
+                return
+            self._hidden.show_first()
+
+    def _show_after(self, mark: Watermark, end_offset: int, deadline: float | None = None) -> None:
+        if mark in self._looks_after:
+            return
+        self._looks_after.add(mark)
+
+        def look(_: bool) -> None:
+            self._looks_after.discard(mark)
+            self._show()
+
+        mark.when(end_offset, look, deadline)
+
+    def _replica_deadline(self, end_offset: int) -> float | None:
+        """Until when the slaves are waited for; None when there are too few."""
+        if self._replicas.outlook(self._needed(), end_offset) is Outlook.NOT_AVAILABLE:
+            return None
+        return self._monotonic() + self._replica_seconds_max
+
     def _needed(self) -> int:
         return copies_needed(
             self._replication, following=self._replicas.following(self._marks.appended.value)
@@ -127,11 +176,14 @@ class Durability:
     def _apply(self, config: BrokerConfig) -> None:
         self._is_sync_flush = config.store.flush.is_sync
         self._flush_seconds_max = config.store.flush.sync_timeout_ms / 1000
+        self._is_slave = config.identity.is_slave
         self._is_sync_master = config.identity.role == SYNC_MASTER
         self._replication = config.replication
         self._replica_seconds_max = config.replication.wait_ms / 1000
         self._copies_min = config.replication.copies_min
         self._replicas.behind_max = config.replication.behind_bytes_max
+        self._hidden.is_on = self.is_awaited
+        self._show()
 
     def __repr__(self) -> str:
         return f"<Durability waiting={self.waiting} {self._marks}>"

@@ -111,6 +111,13 @@ class Registration:
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*(link.unregister() for link in self._links))
 
+    def forget(self) -> None:
+        """Say no more to the name servers, not even that the broker stops."""
+        for task in self._tasks:
+            task.cancel()
+        for link in self._links:
+            link.forget()
+
     def renew(self) -> None:
         """Register again now, for the answer's sake."""
         for link in self._links:
@@ -233,10 +240,13 @@ class _Link:
             except TimeoutError:
                 pass
 
+    def forget(self) -> None:
+        self._told_as = self._told_over = self._told_version = self._is_known = None
+
     async def unregister(self) -> None:
         """Take back what was told, under the name it was told by, and forget it."""
         identity, is_known = self._told_as, self._is_known
-        self._told_as = self._told_over = self._told_version = self._is_known = None
+        self.forget()
         if identity is None or not is_known:
             return
         header = UnregisterBrokerHeader(

@@ -134,6 +134,13 @@ class RequestPorts:
             log.warning("sends not answered count=%d", durability.waiting)
         await self.stop()
 
+    def abort(self, reason: str) -> None:
+        """Close everything at once, with requests unanswered."""
+        for server in self._servers:
+            server.quiesce()
+            for connection in list(server.connections):
+                connection.abort(reason)
+
     async def stop(self) -> None:
         """Take no more requests and close all connections. Harmless when that is done already."""
         for server in self._servers:

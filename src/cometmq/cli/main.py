@@ -29,7 +29,20 @@ def main() -> None:
     help="Directory for all data of the servers.",
 )
 @click.option("--namesrv-port", default=9876, show_default=True, help="Port of the name server.")
-@click.option("--broker-port", default=10911, show_default=True, help="Port of the broker.")
+@click.option(
+    "--broker-port",
+    default=10911,
+    show_default=True,
+    help="Port of the broker. Slaves follow in steps of 10.",
+)
+@click.option(
+    "--replicas",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 8),
+    help="Copies of each message: a master and, with 2 or more, slaves that follow it. The master is then a "
+    "SYNC_MASTER: it answers a send when a slave has the message, too.",
+)
 @click.option(
     "--bind",
     "bind_address",
@@ -52,10 +65,11 @@ def up(
     namesrv_port: int,
     broker_port: int,
     bind_address: str,
+    replicas: int,
     settings: tuple[str, ...],
     log_level: str,
 ) -> None:
-    """Run a name server and a broker in this process until Ctrl-C."""
+    """Run a name server and a broker, or a master with its slaves, in this process until Ctrl-C."""
     try:
         from cometmq.cli.up import run
     except ImportError as error:
@@ -66,6 +80,7 @@ def up(
         namesrv_port=namesrv_port,
         broker_port=broker_port,
         bind_address=bind_address,
+        replicas=replicas,
         settings=settings,
         log_level=log_level,
     )

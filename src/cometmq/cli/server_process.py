@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import signal
 import socket
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 
 from cometmq.base.errors import CometError
 
 START_SECONDS_MAX = 30.0
 STOP_SECONDS_MAX = 30.0
+
+# Below those that the system gives to outgoing connections: nobody takes one of them while the servers are down.
+_PORTS = range(15_000, 32_000, 5)
+_TRIES_MAX = 100
 
 
 class ServerFailed(CometError):
@@ -24,7 +30,7 @@ class ServerProcess:
 
     def __init__(self, directory: str, *, settings: Mapping[str, str] | None = None) -> None:
         self._directory = directory
-        namesrv_port, broker_port = _free_ports(2)
+        namesrv_port, broker_port = _free_ports()
         self.name_server = f"127.0.0.1:{namesrv_port}"
         self.broker = f"127.0.0.1:{broker_port}"
         self._command = [
@@ -76,13 +82,15 @@ class ServerProcess:
             raise ServerFailed(f"no end {STOP_SECONDS_MAX:.0f} s after SIGTERM") from None
 
 
-def _free_ports(count: int) -> list[int]:
-    # All are held until all are known; otherwise the system might return the same one twice.
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+def _free_ports() -> tuple[int, int]:
+    """For a name server and for a broker, whose VIP port is two below and whose port for slaves is one above."""
+    for base in random.sample(_PORTS, _TRIES_MAX):
+        namesrv_port, broker_port = base, base + 3
+        with ExitStack() as stack:
+            try:
+                for port in (namesrv_port, broker_port, broker_port - 2, broker_port + 1):
+                    stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return namesrv_port, broker_port
+    raise ServerFailed(f"no free ports in {_TRIES_MAX} places from {_PORTS[0]} to {_PORTS[-1]}")

@@ -9,6 +9,7 @@ import click
 
 from cometmq.base import logs
 from cometmq.base.errors import CometError, ConfigError
+from cometmq.broker.server import Broker
 from cometmq.remoting import event_loop
 from cometmq.standalone import Standalone
 
@@ -19,6 +20,7 @@ def run(
     namesrv_port: int,
     broker_port: int,
     bind_address: str,
+    replicas: int,
     settings: Sequence[str],
     log_level: str,
 ) -> None:
@@ -31,6 +33,7 @@ def run(
             broker_port=broker_port,
             bind_address=bind_address,
             broker_settings=_pairs(settings),
+            slaves=replicas - 1,
         )
         event_loop.run(_serve(servers, data_directory))
     except (CometError, OSError) as error:
@@ -42,11 +45,21 @@ async def _serve(servers: Standalone, data_directory: str) -> None:
     stop = event_loop.end_signal()
     async with servers:
         click.echo(f"name server  {servers.name_server_address}   (give this to clients)")
-        click.echo(f"broker       {servers.broker_address}")
+        for broker in servers.brokers:
+            click.echo(f"broker       {_line(broker, len(servers.brokers))}")
         click.echo(f"data         {data_directory}")
         click.echo("stop         Ctrl-C")
         await stop.wait()
         click.echo("stopping")
+
+
+def _line(broker: Broker, brokers: int) -> str:
+    """A broker that is alone has no role worth telling."""
+    identity = broker.live.current.identity
+    if brokers == 1:
+        return broker.address
+    number = f" {identity.broker_id}" if identity.is_slave else ""
+    return f"{broker.address}   {identity.role}{number}"
 
 
 def _pairs(settings: Sequence[str]) -> dict[str, str]:

@@ -40,6 +40,8 @@ NOT_SENDABLE: Final = frozenset(
 )
 """Topics that clients must not send to."""
 
+_BROKERS_OWN: Final = frozenset({SCHEDULE_TOPIC, HALF_TOPIC, HALF_OP_TOPIC})
+
 SYSTEM_TOPICS: Final = NOT_SENDABLE | {AUTO_CREATE_TOPIC, BENCHMARK_TOPIC, TRACE_TOPIC}
 
 SYSTEM_GROUPS: Final = (
@@ -112,6 +114,11 @@ def dlq_topic(group: str) -> str:
 
 def reply_topic(cluster: str) -> str:
     return f"{cluster}_{REPLY_SUFFIX}"
+
+
+def is_brokers_own(topic: str) -> bool:
+    """Whether the broker alone reads a topic: waiting messages, transactions, what is popped."""
+    return topic in _BROKERS_OWN or topic.startswith(SYSTEM_PREFIX)
 
 
 def is_system_topic(topic: str) -> bool:

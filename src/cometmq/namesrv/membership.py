@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 
 from cometmq.base.ports import Clock
+from cometmq.model.ids import MASTER_ID
 from cometmq.namesrv.claims import claimed, is_to_be_asked, keeps_place
 from cometmq.namesrv.live_config import LiveConfig
 from cometmq.namesrv.liveness import Line, LiveBroker
@@ -111,6 +112,7 @@ class Membership:
 
     def _check_claim(self, r: Registration) -> None:
         now = self._clock.monotonic()
+        self._check_cluster(r)
         for owner in claimed(self._table, r):
             if is_to_be_asked(owner, now):
                 if self._ask(owner):
@@ -126,6 +128,17 @@ class Membership:
                 r.address,
                 now - owner.heard_at,
             )
+
+    def _check_cluster(self, r: Registration) -> None:
+        """A slave that would follow the master of another cluster is a mistake in its configuration."""
+        for owner in self._table.holders(r.broker_name, r.cluster, r.address):
+            is_master = owner.is_same(r.broker_name, MASTER_ID)
+            if is_master and r.broker_id != MASTER_ID and owner.cluster != r.cluster:
+                raise Refused(
+                    ResponseCode.SYSTEM_ERROR,
+                    f"register broker failed: the master of {r.broker_name} belongs to the cluster {owner.cluster}, "
+                    f"its slave {r.broker_id} to {r.cluster}; set the same brokerClusterName",
+                )
 
     def _remove_live(self, broker: LiveBroker, reason: str) -> None:
         self._remove(broker.cluster, broker.broker_name, broker.address, reason)

@@ -51,6 +51,7 @@ from cometmq.store.queues.extended_queues import (
 from cometmq.store.queues.queue_repair import QueueRepair
 from cometmq.store.read.bulk_reader import BulkLimits, BulkReader, BulkResult
 from cometmq.store.read.collect import RecordFilter
+from cometmq.store.read.hidden import Hidden
 from cometmq.store.read.read_results import GetResult, QueryResult
 from cometmq.store.read.reader import Reader
 from cometmq.store.read.soundness import Soundness
@@ -112,6 +113,8 @@ class MessageStore:
         self._soundness = Soundness(
             self._log, self.damages, config.read, files.memory_bytes(), clock
         )
+        self.hidden = Hidden()
+        """Messages that readers do not see yet. Off by itself: whoever promises that they are safe turns it on."""
         self._reader = Reader(
             self._log,
             self._queues,
@@ -121,8 +124,11 @@ class MessageStore:
             self._delay_levels,
             self._repair,
             self._soundness,
+            self.hidden,
         )
-        self._bulk_reader = BulkReader(self._log, self._queues, self._repair, self._soundness)
+        self._bulk_reader = BulkReader(
+            self._log, self._queues, self._repair, self._soundness, self.hidden
+        )
         self._log_flusher = LogFlusher(
             self._log, self.watermarks, config.flush, clock, self._on_flush_failure
         )
@@ -144,6 +150,7 @@ class MessageStore:
             self._log_flusher,
             clock,
             store_host,
+            self.hidden,
         )
         self._appender.body_bytes_max = config.log.message_bytes_max
         self._appender.recheck = self._recheck_disk
@@ -230,6 +237,7 @@ class MessageStore:
         except (CometError, OSError) as error:
             logger.error("store not closed cleanly error=%s", error)
         finally:
+            self.hidden.forget()
             self.watermarks.abandon()
             self._close_files()
 
@@ -245,6 +253,10 @@ class MessageStore:
         self._is_replica = False
         while self.replica.dispatch():
             pass
+        if self.hidden.first is not None:
+            # Left from the time before it followed. Now they are what all others have to follow.
+            self.flush()
+            self.hidden.show_all()
         self._cut_partial()
         if isinstance(self._appender.refusal, NotMaster):
             self._appender.refusal = None
@@ -263,6 +275,8 @@ class MessageStore:
         directory = self.config.path(CUT_DIRECTORY)
         path = copy_tail(self._log, offset, directory, self._files, self._clock.wall_ms())
         self._stop_threads()
+        # What is recovered is shown.
+        self.hidden.forget()
         self.watermarks.abandon()
         self._checkpoint.marks = marks_before(self._checkpoint.marks, offset)
         self._checkpoint.save(sync=True)
@@ -280,7 +294,8 @@ class MessageStore:
                 self.start()
 
     def put(self, message: NewMessage) -> Stored:
-        """Append a message. On return it is readable. It is durable once ``watermarks.flushed`` has passed it.
+        """Append a message. On return it is readable, unless it is ``hidden``. It is durable once
+        ``watermarks.flushed`` has passed it.
 
         Raises:
             DiskFull: no space; nothing was stored.
@@ -358,7 +373,7 @@ class MessageStore:
         return self._reader.min_offset(topic, queue_id)
 
     def max_offset(self, topic: str, queue_id: int) -> int:
-        """The offset of the next message; 0 for an unknown queue."""
+        """Where a queue ends for its readers: at its end, or at the first hidden message. 0 for an unknown queue."""
         return self._reader.max_offset(topic, queue_id)
 
     def offset_by_time(
@@ -407,7 +422,7 @@ class MessageStore:
     def entries(
         self, topic: str, queue_id: int, offset: int, count: int
     ) -> list[tuple[int, int, int]]:
-        """Raw queue entries: physical offset, size, tags code."""
+        """Raw queue entries, hidden ones included: physical offset, size, tags code."""
         return self._reader.entries(topic, queue_id, offset, count)
 
     def units(self, topic: str, queue_id: int, offset: int, count: int) -> list[Unit | None]:

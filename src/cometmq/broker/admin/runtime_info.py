@@ -61,7 +61,8 @@ class RuntimeInfo:
             "runtime": duration_text(self._clock.wall_ms() - boot_ms),
             "brokerVersionDesc": VERSION_NAME,
             "brokerVersion": VERSION,
-            "brokerActive": "true",
+            # Whether it delivers delayed messages and checks transactions.
+            "brokerActive": str(not self._live.current.identity.is_slave).lower(),
             "startAcceptSendRequestTimeStamp": self._live.current.flow.accept_sends_from_ms,
         }
 

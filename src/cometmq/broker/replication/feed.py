@@ -55,8 +55,9 @@ class Feed:
         self._heard_at = now
         if offset > log.end:
             raise RemoteProtocolError(
-                f"its log ends at {offset}, behind the end of ours at {log.end}: it has records that this master does "
-                f"not have. Empty its store, or let a CometMQ slave follow with it, which cuts them off and keeps them"
+                f"its log ends at {offset}, behind the end of ours at {log.end}: it is no slave of this broker, or has "
+                f"records that this master does not have. Empty its store, or let a CometMQ slave follow with it, "
+                f"which cuts them off and keeps them"
             )
         if self.next_offset is None:
             self.next_offset = self._first_offset(offset, log)

@@ -174,9 +174,8 @@ class Follow:
     def _begin(self, piece: Piece, now: float) -> list[Instruction]:
         if piece.offset % self._file_bytes:
             return [
-                Refuse(
-                    f"the master's log begins at {piece.offset}, which is no multiple of this broker's "
-                    f"mappedFileSizeCommitLog {self._file_bytes}; both need the same file size"
+                self._sizes_differ(
+                    f"the master's log begins at {piece.offset}, which is no multiple of this broker's"
                 )
             ]
         self._is_following = True
@@ -191,6 +190,12 @@ class Follow:
         return self._appended(piece, now)
 
     def _appended(self, piece: Piece, now: float) -> list[Instruction]:
+        if piece.offset // self._file_bytes != (piece.end - 1) // self._file_bytes:
+            return [
+                self._sizes_differ(
+                    f"the master sent {piece.offset} to {piece.end} in one piece, across the border of this broker's"
+                )
+            ]
         return [Append(piece.offset, piece.data), self._report(piece.end, now)]
 
     def _compare(self, piece: Piece, now: float) -> list[Instruction]:
@@ -277,6 +282,11 @@ class Follow:
         self._quiet = 0
         self._look_further_back(offset)
         return [Reconnect("the master's log ends earlier: looking further back")]
+
+    def _sizes_differ(self, what: str) -> Refuse:
+        return Refuse(
+            f"{what} mappedFileSizeCommitLog {self._file_bytes}; both need the same. Correct it, and empty this store"
+        )
 
     def _look_further_back(self, master_end: int | None = None) -> None:
         """Next time; at once far enough when the master said where its log ends."""

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 from collections.abc import Callable
 from typing import Final
 
-from cometmq.base.errors import ConfigError, RemotingError
+from cometmq.base.errors import RemotingError
 from cometmq.broker.replication.feed import FeedLimits
 from cometmq.broker.replication.master_link import MasterLink, MasterLog
 from cometmq.broker.replication.replicas import Replicas
-from cometmq.broker.replication.replication_config import ReplicationConfig
+from cometmq.broker.replication.replication_config import ReplicationConfig, is_allowed
 
 logger = logging.getLogger("cometmq.broker")
 
 TICK_SECONDS: Final = 1.0
-
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+NOT_ALLOWED: Final = "its address is not in haAllowedAddresses"
 
 
 class HaPort:
@@ -53,6 +51,11 @@ class HaPort:
         """The connected slaves."""
         return [link for link in self._links if link in self.replicas]
 
+    @property
+    def peers(self) -> list[MasterLink]:
+        """Everybody who is connected, also those who have not shown to be slaves."""
+        return list(self._links)
+
     async def start(self, bind_address: str, port: int) -> int:
         """Listen. The bound port.
 
@@ -60,7 +63,6 @@ class HaPort:
             RemotingError: the port cannot be had.
         """
         loop = asyncio.get_running_loop()
-        parse_networks(self._config().allowed_addresses)
         try:
             self._server = await loop.create_server(self._accept, bind_address or None, port)
         except OSError as error:
@@ -105,9 +107,9 @@ class HaPort:
                 logger.info("slave connected peer=%s log_end=%d", link.peer, offset)
             self._on_change()
 
-    def left(self, link: MasterLink, reason: str) -> None:
+    def left(self, link: MasterLink, reason: str | None) -> None:
         self._links.pop(link, None)
-        if link in self.replicas:
+        if link in self.replicas and reason is not None:
             logger.info("slave gone peer=%s reason=%s", link.peer, reason)
         self.replicas.left(link)
         self._on_change()
@@ -126,9 +128,8 @@ class HaPort:
         config = self._config()
         if len(self._links) > config.slaves_max:
             return f"there are {config.slaves_max} connections already (haConnectionsMax)"
-        networks = parse_networks(config.allowed_addresses)
-        if networks and not any(ipaddress.ip_address(host) in network for network in networks):
-            return "its address is not in haAllowedAddresses"
+        if not is_allowed(host, config.allowed_addresses):
+            return NOT_ALLOWED
         return None
 
     def _limits(self) -> FeedLimits:
@@ -142,19 +143,9 @@ class HaPort:
 
     def _tick(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
+        allowed = self._config().allowed_addresses
         for link in list(self._links):
-            link.tick()
-
-
-def parse_networks(text: str) -> list[Network]:
-    """Raises ConfigError."""
-    try:
-        return [
-            ipaddress.ip_network(part.strip(), strict=False)
-            for part in text.split(";")
-            if part.strip()
-        ]
-    except ValueError as error:
-        raise ConfigError(
-            f"haAllowedAddresses={text}: expected addresses or networks separated by semicolons: {error}"
-        ) from None
+            if is_allowed(link.host, allowed):
+                link.tick()
+            else:
+                link.close(NOT_ALLOWED)

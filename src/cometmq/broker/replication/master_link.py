@@ -41,7 +41,9 @@ class Slaves(Protocol):
         """The peer says that its log ends at ``offset``."""
         ...
 
-    def left(self, link: MasterLink, reason: str) -> None: ...
+    def left(self, link: MasterLink, reason: str | None) -> None:
+        """It is gone; the reason is None when it is in the log already."""
+        ...
 
 
 class MasterLink(asyncio.Protocol):
@@ -58,7 +60,7 @@ class MasterLink(asyncio.Protocol):
         Args:
             admits: why a peer at this address may not be a slave; None when it may.
         """
-        self.peer = "?"
+        self.peer = self.host = "?"
         self.feed = Feed(limits(), loop.time())
         self.bytes_per_second = 0
         """Sent in the last second."""
@@ -71,6 +73,17 @@ class MasterLink(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._is_paused = False
         self._is_scheduled = False
+        self._is_told = False
+
+    @property
+    def is_paused(self) -> bool:
+        """The slave does not take what it was sent."""
+        return self._is_paused
+
+    @property
+    def unsent_bytes(self) -> int:
+        """What waits in memory for the slave to take it."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     @property
     def confirmed(self) -> int:
@@ -82,15 +95,9 @@ class MasterLink(asyncio.Protocol):
 
     def close(self, reason: str) -> None:
         if self._transport is not None and self.is_open:
+            self._is_told = True
             logger.info("slave disconnected peer=%s reason=%s", self.peer, reason)
             self._transport.abort()
-
-    def _refuse(self, error: RemoteProtocolError) -> None:
-        """Say where this log ends, which tells a slave that has more how far back to look, and hang up."""
-        logger.warning("slave refused peer=%s reason=%s", self.peer, error)
-        if self._transport is not None and self.is_open:
-            self._transport.write(encode_transfer(self._log.span.end, 0))
-            self._transport.close()
 
     def log_grew(self) -> None:
         """There is more to send. What is appended in one turn of the loop is sent together."""
@@ -102,6 +109,9 @@ class MasterLink(asyncio.Protocol):
         """To be called every second or so: heartbeats, and the end of a slave that says nothing."""
         now = self._loop.time()
         self.bytes_per_second, self._sent_bytes = self._sent_bytes, 0
+        if self._transport is not None and self._transport.is_closing():
+            self._transport.abort()
+            return
         if self.feed.is_silent(now):
             self.close("it said nothing for too long")
             return
@@ -118,11 +128,11 @@ class MasterLink(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(BUFFER_HIGH_BYTES, BUFFER_LOW_BYTES)
         host, port, *_ = transport.get_extra_info("peername") or ("?", 0)
+        self.host = host
         self.peer = f"{host}:{port}"
         refusal = self._admits(self, host)
         if refusal is not None:
-            logger.warning("slave refused peer=%s reason=%s", self.peer, refusal)
-            self.close("it was refused")
+            self._refuse(refusal)
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -131,7 +141,8 @@ class MasterLink(asyncio.Protocol):
                 return
             self.feed.reported(offset, self._log.span, self._loop.time())
         except RemoteProtocolError as error:
-            self._refuse(error)
+            # Where this log ends tells a slave that has more how far back to look.
+            self._refuse(str(error), last_word=encode_transfer(self._log.span.end, 0))
             return
         if not self._reports.only_reads:
             self._slaves.reported(self, offset)
@@ -146,9 +157,17 @@ class MasterLink(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        self._slaves.left(self, str(exc or "closed"))
+        self._slaves.left(self, None if self._is_told else str(exc or "closed"))
 
     # Inside.
+
+    def _refuse(self, reason: str, *, last_word: bytes = b"") -> None:
+        """Hang up, with one line in the log. ``tick`` sees to the end of a peer that does not read."""
+        self._is_told = True
+        logger.warning("slave refused peer=%s reason=%s", self.peer, reason)
+        if self._transport is not None:
+            self._transport.write(last_word)
+            self._transport.close()
 
     def _send_more(self) -> None:
         self._is_scheduled = False

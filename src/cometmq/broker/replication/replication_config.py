@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass
+from functools import lru_cache
 
+from cometmq.base.errors import ConfigError
 from cometmq.base.settings import setting
 from cometmq.broker.replication.ha_wire import PIECE_BYTES_MAX
 
 MIB = 1024 * 1024
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,3 +104,36 @@ class ReplicationConfig:
         default=False,
         live=True,
     )
+
+    def __post_init__(self) -> None:
+        _networks(self.allowed_addresses)
+
+
+def is_allowed(host: str, allowed_addresses: str) -> bool:
+    """Whether a slave may connect from the address, as ``haAllowedAddresses`` says."""
+    networks = _networks(allowed_addresses)
+    if not networks:
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    if isinstance(address, ipaddress.IPv6Address):
+        # A port that is open for both kinds shows IPv4 addresses in this form.
+        address = address.ipv4_mapped or address
+    return any(address in network for network in networks)
+
+
+@lru_cache(maxsize=16)
+def _networks(text: str) -> tuple[Network, ...]:
+    """Raises ConfigError."""
+    try:
+        return tuple(
+            ipaddress.ip_network(part.strip(), strict=False)
+            for part in text.split(";")
+            if part.strip()
+        )
+    except ValueError as error:
+        raise ConfigError(
+            f"haAllowedAddresses={text}: expected addresses or networks separated by semicolons: {error}"
+        ) from None

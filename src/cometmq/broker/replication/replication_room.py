@@ -143,6 +143,7 @@ class ReplicationRoom:
     def _agreed(self) -> None:
         # Not before: the tables of another group's master, or of one that has lost its disk, would replace ours.
         self._core.master.note(True)
+        self._core.store.hidden.show_all()
         if self._master is not None:
             self._metadata.follow(self._master.address)
 

@@ -30,7 +30,7 @@ logger = logging.getLogger("cometmq.broker")
 
 CONNECT_SECONDS_MAX: Final = 5.0
 PAUSE_SECONDS: Final = 0.1
-PAUSE_SECONDS_MAX: Final = 5.0
+PAUSE_SECONDS_MAX: Final = 1.0
 TICK_SECONDS: Final = 1.0
 
 
@@ -136,6 +136,9 @@ class SlaveLink:
         """One connection from its begin to its end. Whether both logs agreed for a while."""
         loop = asyncio.get_running_loop()
         self._open_log()
+        while self._replica.dispatch():  # noqa: ASYNC110 - others have their turn meanwhile
+            # What cannot be dispatched is no reason to take more.
+            await asyncio.sleep(0)
         host, port = split_address(address)
         async with asyncio.timeout(CONNECT_SECONDS_MAX):
             _, protocol = await loop.create_connection(lambda: _Connection(self._came), host, port)
@@ -148,11 +151,11 @@ class SlaveLink:
                 self.bytes_per_second, self._received_bytes = self._received_bytes, 0
                 self._carry_out(self._follow.tick(loop.time()), connection)
             was_following = self._follow.is_following
-            if was_following:
-                self._told = ""
             error = connection.ended.result()
             if error is not None:
                 raise error
+            if was_following:
+                self._told = ""
             return was_following
         finally:
             connection.abort()

@@ -14,13 +14,15 @@ Thread rule: the owner of the store.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import chain, compress, repeat
-from typing import Protocol
+from operator import not_
+from typing import NamedTuple, Protocol
 
 from cometmq.base.errors import CometError, StoreClosed, UsageError
 from cometmq.base.ports import Clock
 from cometmq.model.flags import TRANSACTION_MASK
-from cometmq.model.names import SCHEDULE_TOPIC, stored_topic_fault
+from cometmq.model.names import SCHEDULE_TOPIC, is_brokers_own, stored_topic_fault
 from cometmq.store.index.index_files import IndexFiles
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.log.new_messages import NewMessages, StoredMessages
@@ -28,6 +30,7 @@ from cometmq.store.log.record_writer import lay_out, record_sizes
 from cometmq.store.queues.consume_queue import ConsumeQueue
 from cometmq.store.queues.consume_queues import ROUND_PART, ConsumeQueues, Written
 from cometmq.store.queues.delay_levels import DelayLevels
+from cometmq.store.read.hidden import Hidden
 from cometmq.store.recovery.log_follower import has_queue_entry, is_indexed
 from cometmq.store.upkeep.flush import LogFlusher
 from cometmq.store.watermarks import Watermarks
@@ -53,6 +56,25 @@ class Listener(Protocol):
         ...
 
 
+class _Arrived(NamedTuple):
+    """What listeners are told of messages, by columns."""
+
+    topics: list[str]
+    queue_ids: list[int]
+    queue_offsets: list[int]
+    tags_codes: list[int]
+    texts: list[bytes]
+
+    def only(self, chosen: list[bool]) -> _Arrived:
+        return _Arrived(
+            [*compress(self.topics, chosen)],
+            [*compress(self.queue_ids, chosen)],
+            [*compress(self.queue_offsets, chosen)],
+            [*compress(self.tags_codes, chosen)],
+            [*compress(self.texts, chosen)],
+        )
+
+
 class Appender:
     def __init__(
         self,
@@ -64,6 +86,7 @@ class Appender:
         flusher: LogFlusher,
         clock: Clock,
         store_host: bytes,
+        hidden: Hidden,
     ) -> None:
         self.arrivals: list[Listener] = []
         self.refusal: CometError | None = StoreClosed("the store is not loaded")
@@ -79,6 +102,7 @@ class Appender:
         self._flusher = flusher
         self._clock = clock
         self._store_host = store_host
+        self._hidden = hidden
         self._last_timestamp = 0
         self._last_record = 0
 
@@ -172,7 +196,6 @@ class Appender:
         if index is not None and new.keys:
             _enter_keys(index, new, has_entry is None, queues, places, timestamp)
         self._enqueue(new, queues, has_entry, queue_offsets, places, sizes, timestamp)
-        self._watermarks.put(log.end)
         return StoredMessages(places, sizes, queue_offsets, timestamp)
 
     def _enqueue(
@@ -201,7 +224,24 @@ class Appender:
             places, sizes = [*compress(places, has_entry)], [*compress(sizes, has_entry)]
             texts, tags_codes = [*compress(texts, has_entry)], [*compress(tags_codes, has_entry)]
         self._queues.append_all(queues, places, sizes, tags_codes)
-        self.tell(topics, queue_ids, queue_offsets, tags_codes, timestamp, texts)
+        self._watermarks.put(self._log.end)
+        if self._hidden.is_on:
+            arrived = _Arrived(topics, queue_ids, queue_offsets, tags_codes, texts)
+            self._hide(queues, arrived, timestamp)
+        else:
+            self.tell(topics, queue_ids, queue_offsets, tags_codes, texts, timestamp)
+
+    def _hide(self, queues: list[ConsumeQueue], arrived: _Arrived, timestamp: int) -> None:
+        """Tell later what can be read later."""
+        is_own = [*map(is_brokers_own, arrived.topics)]
+        if True in is_own:
+            # What the broker reads itself it copies to places further behind in the log, which loses its end first.
+            self.tell(*arrived.only(is_own), timestamp)
+            is_hidden = [*map(not_, is_own)]
+            queues, arrived = [*compress(queues, is_hidden)], arrived.only(is_hidden)
+        if queues:
+            announce = partial(self.tell, *arrived, timestamp)
+            self._hidden.hide(self._log.end, queues, arrived.queue_offsets, announce)
 
     def tell(
         self,
@@ -209,8 +249,8 @@ class Appender:
         queue_ids: list[int],
         queue_offsets: list[int],
         tags_codes: list[int],
-        timestamp: int,
         texts: list[bytes],
+        timestamp: int,
     ) -> None:
         """Tell those who wait that messages can be read."""
         for listener in self.arrivals:

@@ -152,7 +152,7 @@ class ReplicaLog:
         if last is not None:
             self._appender.resume(last.store_timestamp, last.physical_offset)
             self._watermarks.dispatched.advance(position)
-            self._appender.tell(topics, queue_ids, offsets, codes, last.store_timestamp, texts)
+            self._appender.tell(topics, queue_ids, offsets, codes, texts, last.store_timestamp)
         self._watermarks.dispatched.advance(position)
         return self._end_of(position) is not None
 
@@ -183,6 +183,11 @@ class ReplicaLog:
         while len(records) < count_max and position <= stop:
             at = position - start
             size_bytes, magic = peek(view, at)
+            room = file_end - position
+            if size_bytes > room or (magic == MAGIC_BLANK and size_bytes != room):
+                if records:
+                    break
+                raise _misfit(log_file.path, position, size_bytes, room)
             if magic == MAGIC_BLANK:
                 return records, position if file_end > log.end else file_end
             if position + size_bytes > log.end:
@@ -224,7 +229,16 @@ class ReplicaLog:
         size_bytes, magic = peek(view, at)
         if magic == MAGIC_BLANK:
             size_bytes = log.file_bytes - at
-        if size_bytes <= 0:
+        if size_bytes <= 0 or size_bytes > log.file_bytes - at:
             # For the caller to find out what it is.
             return position + BLANK_BYTES
         return position + size_bytes if position + size_bytes <= log.end else None
+
+
+def _misfit(path: str, position: int, size_bytes: int, room: int) -> CorruptFile:
+    return CorruptFile(
+        path,
+        f"the record at offset {position} says to have {size_bytes} bytes, where {room} are left",
+        "Give both brokers the same mappedFileSizeCommitLog and empty this store. If they have it, the master's log is "
+        "damaged there: look into the master's log.",
+    )

@@ -55,7 +55,7 @@ class OffsetTable:
         """Grows with every change of a committed offset."""
         self._saved_count = 0
         self._has_pulled = False
-        self._sent_counts = -1, -1
+        self._sent_count = -1
         self._sent = b""
         self.on_commit: Callable[[str, str, int, int], None] | None = None
         """Told of every offset that a group has committed here, unless it had it: group, topic, queue id, offset."""
@@ -253,7 +253,7 @@ class OffsetTable:
                 "counter": counter,
                 "timestamp": self._clock.wall_ms(),
             }
-        text = self._text()
+        text = self._file_text()
         changes = self.change_count
 
         def write() -> None:
@@ -272,20 +272,35 @@ class OffsetTable:
         return self._rows.is_fresh and self._pulled_rows.is_fresh
 
     def encode(self) -> bytes:
-        """The content of the file on one line, as a replica requests it."""
-        counts = self._rows.change_count, self._pulled_rows.change_count
-        if self._sent_counts != counts:
-            self._sent, self._sent_counts = one_line(self._text()()), counts
+        """The offsets on one line, as a replica requests them.
+
+        Not quite the content of the file. A slave of RocketMQ 5 fails without a version, which files of ours do not
+        have, as those of 4.9. And it fails, of 5.5.0, where it skips a table with numbers as keys.
+        """
+        if self._sent_count != self._rows.change_count:
+            version = {
+                "counter": self.change_count,
+                "stateVersion": 0,
+                "timestamp": self._clock.wall_ms(),
+            }
+            others = {"dataVersion": version, **self._other_content}
+            text = self._text(others, {"offsetTable": self._rows.rows(self._table)})
+            self._sent, self._sent_count = one_line(text()), self._rows.change_count
         return self._sent
 
-    def _text(self) -> Callable[[], str]:
-        """The content of the file as it is now, put together by whoever calls what is returned."""
-        content = {key: pretty(value, 1) for key, value in self._other_content.items()}
-        if isinstance(known := self._other_content.get("groupTopicMap"), dict):
-            content["groupTopicMap"] = pretty(self._group_topics(known), 1)
+    def _file_text(self) -> Callable[[], str]:
         tables = {"offsetTable": self._rows.rows(self._table)}
         if self._pulled or self._has_pulled:
             tables[_PULLED] = self._pulled_rows.rows(self._pulled)
+        return self._text(self._other_content, tables)
+
+    def _text(
+        self, others: Mapping[str, Any], tables: Mapping[str, list[str]]
+    ) -> Callable[[], str]:
+        """The content as it is now, put together by whoever calls what is returned."""
+        content = {key: pretty(value, 1) for key, value in others.items()}
+        if isinstance(known := self._other_content.get("groupTopicMap"), dict):
+            content["groupTopicMap"] = pretty(self._group_topics(known), 1)
 
         def text() -> str:
             parts = content | {key: table_text(rows) for key, rows in tables.items()}

@@ -28,6 +28,7 @@ from cometmq.store.queues.extended_queues import ExtendedConsumeQueues, TagFilte
 from cometmq.store.queues.queue_check import ends_right
 from cometmq.store.queues.queue_repair import QueueRepair
 from cometmq.store.read.collect import Limits, RecordFilter, Wanted, collect
+from cometmq.store.read.hidden import Hidden
 from cometmq.store.read.read_results import GetResult, GetStatus
 from cometmq.store.read.reader import found_null, judged_code_min, outside
 from cometmq.store.read.soundness import Soundness
@@ -52,9 +53,15 @@ class BulkResult(GetResult):
 
 class BulkReader:
     def __init__(
-        self, log: CommitLog, queues: ConsumeQueues, repair: QueueRepair, soundness: Soundness
+        self,
+        log: CommitLog,
+        queues: ConsumeQueues,
+        repair: QueueRepair,
+        soundness: Soundness,
+        hidden: Hidden,
     ) -> None:
         self._log = log
+        self._hidden = hidden
         self._repair = repair
         self._soundness = soundness
         self._queues = queues
@@ -76,15 +83,15 @@ class BulkReader:
         if queue is None:
             return BulkResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
         open_files = self._queues.open_files
-        max_offset = queue.next_offset
+        max_offset = self._hidden.end_of(queue)
         min_offset = queue.min_offset(self._log.start, open_files)
         if offset < min_offset or offset >= max_offset:
-            return _without_records(outside(offset, min_offset, max_offset))
+            return _without_records(outside(offset, min_offset, max_offset, queue.next_offset))
         is_plain = tags is None and record is None
         scan_count = limits.max_count if is_plain else limits.scan_max
-        data = queue.read(offset, min(scan_count, end_offset - offset), open_files)
+        data = queue.read(offset, min(scan_count, min(end_offset, max_offset) - offset), open_files)
         if not data:
-            return _without_records(found_null(self._queues, queue, offset, min_offset))
+            return _without_records(found_null(self._queues, offset, min_offset, max_offset))
         if self._extended is not None:
             tags = self._extended.entry_filter(queue, tags, unit)
         result = self._everything(queue, offset, data, limits.max_bytes) if is_plain else None

@@ -21,6 +21,7 @@ from cometmq.store.queues.extended_queues import ExtendedConsumeQueues, TagFilte
 from cometmq.store.queues.queue_check import all_lead_to, ends_right
 from cometmq.store.queues.queue_repair import QueueRepair
 from cometmq.store.read.collect import Limits, RecordFilter, Wanted, collect
+from cometmq.store.read.hidden import Hidden
 from cometmq.store.read.read_ahead import Asked, ReadAhead
 from cometmq.store.read.read_results import GetResult, GetStatus, QueryResult
 from cometmq.store.read.soundness import Soundness
@@ -50,8 +51,10 @@ class Reader:
         delay_levels: DelayLevels,
         repair: QueueRepair,
         soundness: Soundness,
+        hidden: Hidden,
     ) -> None:
         self._log = log
+        self._hidden = hidden
         self._repair = repair
         self._soundness = soundness
         self._queues = queues
@@ -89,13 +92,13 @@ class Reader:
         if queue is None:
             return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
         open_files = self._queues.open_files
-        max_offset = queue.next_offset
+        max_offset = self._hidden.end_of(queue)
         min_offset = queue.min_offset(self._log.start, open_files)
         if offset < min_offset or offset >= max_offset:
-            return outside(offset, min_offset, max_offset)
+            return outside(offset, min_offset, max_offset, queue.next_offset)
         is_plain = tags is None and record is None
         if is_plain:
-            found = self._get_plain((queue, offset, max_count, max_bytes), min_offset)
+            found = self._get_plain((queue, offset, max_count, max_bytes), min_offset, max_offset)
             if found is not None:
                 return found
             # Every entry matches, so no more are read than can be returned.
@@ -103,9 +106,9 @@ class Reader:
             scan_count = min(max_count, max(config.memory_count_max, config.disk_count_max))
         else:
             scan_count = min(max(SCAN_BYTES_MIN // ENTRY_BYTES, max_count), scan_max)
-        data = queue.read(offset, max(scan_count, 1), open_files)
+        data = queue.read(offset, min(max(scan_count, 1), max_offset - offset), open_files)
         if not data:
-            return found_null(self._queues, queue, offset, min_offset)
+            return found_null(self._queues, offset, min_offset, max_offset)
         if not is_plain and self._extended is not None:
             tags = self._extended.entry_filter(queue, tags, unit)
         wanted = Wanted(tags, self._code_min, record)
@@ -113,15 +116,15 @@ class Reader:
             queue, data, offset, max_count, max_bytes, wanted, min_offset, max_offset
         )
 
-    def _get_plain(self, asked: Asked, min_offset: int) -> GetResult | None:
+    def _get_plain(self, asked: Asked, min_offset: int, max_offset: int) -> GetResult | None:
         """The result of ``_read_plain``, from now or from a read-ahead."""
         found = self._ahead.take(asked) or self._read_plain(asked)
         if found is None:
             return None
         queue, _, max_count, max_bytes = asked
         found.min_offset = min_offset
-        found.max_offset = queue.next_offset
-        if queue.next_offset - found.next_offset >= max_count:
+        found.max_offset = max_offset
+        if max_offset - found.next_offset >= max_count:
             self._ahead.expect((queue, found.next_offset, max_count, max_bytes))
         return found
 
@@ -140,9 +143,10 @@ class Reader:
         and keeps within the limits. None when any of this is not so. The queue's bounds are left for the caller."""
         queue, offset, max_count, max_bytes = asked
         config = self._config
-        data = queue.read(
-            offset, min(max(max_count, 1), config.memory_count_max), self._queues.open_files
-        )
+        count = min(max(max_count, 1), config.memory_count_max)
+        if self._hidden.starts:
+            count = min(count, self._hidden.end_of(queue) - offset)
+        data = queue.read(offset, count, self._queues.open_files)
         count = len(data) // ENTRY_BYTES
         if not count:
             return None
@@ -238,7 +242,7 @@ class Reader:
 
     def max_offset(self, topic: str, queue_id: int) -> int:
         queue = self._queues.get(topic, queue_id)
-        return queue.next_offset if queue else 0
+        return self._hidden.end_of(queue) if queue else 0
 
     def entries(
         self, topic: str, queue_id: int, offset: int, count: int
@@ -276,7 +280,7 @@ class Reader:
         if queue is None:
             return 0
         low = minimum = queue.min_offset(self._log.start, self._queues.open_files)
-        high = queue.next_offset
+        high = self._hidden.end_of(queue)
         # Store times never decrease along a queue, so a binary search works.
         while low < high:
             middle = (low + high) // 2
@@ -336,24 +340,27 @@ def judged_code_min(extended: ExtendedConsumeQueues | None) -> int:
     return TAG_HASH_MIN if extended is None else CODE_MIN
 
 
-def outside(offset: int, min_offset: int, max_offset: int) -> GetResult:
-    """The result for an offset that is known to be outside the queue."""
-    if max_offset == 0:
+def outside(offset: int, min_offset: int, max_offset: int, next_offset: int) -> GetResult:
+    """The result for an offset that is known to be outside the queue.
+
+    Args:
+        next_offset: where the queue ends with its hidden entries. Who is among these waits for them: he has read them
+            at another broker.
+    """
+    if next_offset == 0:
         return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, min_offset, max_offset)
     if offset < min_offset:
         return GetResult(GetStatus.OFFSET_TOO_SMALL, min_offset, min_offset, max_offset)
-    if offset == max_offset:
+    if max_offset <= offset <= next_offset:
         return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, offset, min_offset, max_offset)
     return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, max_offset, min_offset, max_offset)
 
 
-def found_null(
-    queues: ConsumeQueues, queue: ConsumeQueue, offset: int, min_offset: int
-) -> GetResult:
+def found_null(queues: ConsumeQueues, offset: int, min_offset: int, max_offset: int) -> GetResult:
     """Entries below the maximum that no file holds: continue at the next file."""
     per_file = queues.file_bytes // ENTRY_BYTES
     following = (offset // per_file + 1) * per_file
-    return GetResult(GetStatus.OFFSET_FOUND_NULL, following, min_offset, queue.next_offset)
+    return GetResult(GetStatus.OFFSET_FOUND_NULL, following, min_offset, max_offset)
 
 
 def _carries(found: memoryview, topic: str, key: str, begin_ms: int, end_ms: int) -> bool:

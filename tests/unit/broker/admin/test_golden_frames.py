@@ -32,6 +32,9 @@ NAMED_ENTRIES = {28, 43, 317, 402}
 # Keys that only newer tools read; a 4.9 broker does not write them.
 NEWS = {"topicPutTps", "forbiddenTable", "pullOffset"}
 
+# A slave of 5.x fails without a version of the offsets; one of 4.9 does not look at it.
+OFFSETS_OF_49 = (43, "4.9")
+
 # Different on purpose: RocketMQ fails with a null pointer, or POP is wanted.
 SKIPPED = {"49-0044", "49-0171", "55-0482", "55-0483"}
 
@@ -128,7 +131,8 @@ def test_the_answer_is_javas(
     ours = fastjson.loads(bytes(reply.body))
     theirs = fastjson.loads(bytes(expected.body))
     if request.code in NAMED_ENTRIES:
-        assert set(ours) == set(theirs)
+        news = {"dataVersion"} if (request.code, version) == OFFSETS_OF_49 else set()
+        assert set(ours) - news == set(theirs)
     elif version == "4.9":
         assert shape({key: ours[key] for key in ours if key not in NEWS}) == shape(theirs)
     else:

@@ -321,7 +321,6 @@ WRITES: list[tuple[str, int, int, dict[str, str] | None, object]] = [
     ("delete group", 207, 1, {"groupName": "CG"}, b""),
     ("clone", 314, 1, {"srcGroup": "CG", "destGroup": "D", "topic": "T", "offline": "true"}, b""),
     ("request mode", 401, 1, None, {"topic": "T", "consumerGroup": "CG", "mode": "POP"}),
-    ("clean topics", 316, 1, None, b""),
 ]
 
 

@@ -311,7 +311,7 @@ class TestSyncFlush:
         rig = make_rig(flushDiskType="SYNC_FLUSH")
         assert rig.send("T", i="WAIT\x01false").code == 0
         assert rig.dispatch(oneway("T")) == []
-        assert rig.store.watermarks.flushed.waiting == 0
+        assert rig.core.durability.waiting == 0
 
     def test_too_many_waiting_sends_are_an_overload(self, make_rig: MakeRig) -> None:
         rig = make_rig(flushDiskType="SYNC_FLUSH", sendThreadPoolQueueCapacity="1")
@@ -319,6 +319,7 @@ class TestSyncFlush:
         code, remark = refused(rig.send("T"))
         assert code == 2
         assert remark == "[OVERLOAD]system busy, start flow control for a while"
+        rig.store.flush()
         assert rig.store.max_offset("T", 0) == 1
 
     def test_a_batch_waits_for_its_last_record(self, make_rig: MakeRig) -> None:

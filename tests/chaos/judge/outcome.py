@@ -1,0 +1,85 @@
+"""What came of one trial: counts, which of them were promised to be 0, and the curves of the report. Plain data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tests.chaos.judge.checkers import judge, sent_counts
+from tests.chaos.judge.history import ACKNOWLEDGED, History
+from tests.chaos.plan.faults import Fault
+from tests.chaos.plan.modes import Count, Mode
+
+SHOWN_MAX: Final = 20
+"""Violations of a kind that are told in words."""
+
+
+@dataclass
+class Outcome:
+    """``error`` is why the trial came to no end, if it did not. ``roles`` are (second, host, role), in order."""
+
+    server: str
+    mode: str
+    seed: int
+    network: str
+    faults: list[str]
+    seconds: float
+    counts: dict[str, int] = field(default_factory=dict)
+    promised: list[str] = field(default_factory=list)
+    violations: dict[str, list[str]] = field(default_factory=dict)
+    sends: dict[str, int] = field(default_factory=dict)
+    delivered: int = 0
+    send_gap_seconds: float = 0.0
+    delivery_gap_seconds: float = 0.0
+    sent_by_second: list[int] = field(default_factory=list)
+    delivered_by_second: list[int] = field(default_factory=list)
+    inflicted: list[dict[str, Any]] = field(default_factory=list)
+    roles: list[tuple[float, str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    error: str = ""
+
+    @property
+    def broken(self) -> list[str]:
+        """Promises that did not hold."""
+        return [count for count in self.promised if self.counts.get(count)]
+
+    @property
+    def is_good(self) -> bool:
+        return not self.error and not self.broken
+
+
+def conclude(outcome: Outcome, history: History, mode: Mode, inflicted: Iterable[Fault]) -> None:
+    """Fill in what the history says. Only faults that did happen weaken a promise."""
+    violations = judge(history)
+    outcome.counts = {count.value: len(found) for count, found in violations.items()}
+    outcome.violations = {
+        count.value: found[:SHOWN_MAX]
+        for count, found in violations.items()
+        if found and count is not Count.DUPLICATED
+    }
+    outcome.promised = sorted(count.value for count in mode.promised(inflicted))
+    outcome.sends = sent_counts(history)
+    outcome.delivered = len(history.deliveries)
+    acknowledged = [send.ended for send in history.sends if send.status == ACKNOWLEDGED]
+    delivered = [delivery.at for delivery in history.deliveries]
+    outcome.sent_by_second = by_second(acknowledged)
+    outcome.delivered_by_second = by_second(delivered)
+    until = max((send.began for send in history.sends), default=0.0)
+    outcome.send_gap_seconds = longest_gap(acknowledged, until)
+    outcome.delivery_gap_seconds = longest_gap(delivered, until)
+
+
+def by_second(times: Sequence[float]) -> list[int]:
+    counts: Mapping[int, int] = Counter(int(time) for time in times)
+    return [counts.get(second, 0) for second in range(max(counts, default=-1) + 1)]
+
+
+def longest_gap(times: Iterable[float], until: float) -> float:
+    """The longest time without an event, from the first one to ``until``."""
+    ordered = sorted(time for time in times if time <= until)
+    if not ordered:
+        return until
+    pairs = zip(ordered, [*ordered[1:], until], strict=True)
+    return round(max(later - before for before, later in pairs), 2)

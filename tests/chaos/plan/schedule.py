@@ -1,0 +1,133 @@
+"""When which fault hits whom: a list that follows from seed, mode, faults and length, and from nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from tests.chaos.plan.faults import Fault
+from tests.chaos.plan.modes import Mode
+
+BEGIN_SECONDS: Final = 3.0
+"""The workloads run undisturbed for so long."""
+GAP_SECONDS: Final = (1.0, 4.0)
+ROLLING_SECONDS: Final = 6.0
+JUMP_SECONDS: Final = (5.0, 1800.0)
+
+# How long a fault lasts; for those that end a process, how long it is away.
+_LASTS: Final = {
+    Fault.KILL: (0.1, 3.0),
+    Fault.NAME_SERVER: (0.1, 3.0),
+    Fault.CUT: (2.0, 8.0),
+    Fault.CUT_IN: (2.0, 8.0),
+    Fault.CUT_OUT: (2.0, 8.0),
+    Fault.SLOW: (2.0, 6.0),
+    Fault.LOSSY: (2.0, 6.0),
+    Fault.FULL_DISK: (2.0, 6.0),
+    Fault.SYNC_FAILS: (1.0, 4.0),
+    Fault.POWER_LOSS: (0.1, 2.0),
+    Fault.BIT_FLIP: (0.1, 1.0),
+    Fault.CLOCK: (2.0, 6.0),
+    Fault.ADD_REPLICA: (2.0, 4.0),
+    Fault.REMOVE_REPLICA: (0.5, 1.0),
+    Fault.FAIL_OVER: (0.5, 3.0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFault:
+    """``target`` is a broker's name, or that of its group where the whole group is meant. ``amount``: milliseconds of
+    a slow link, share of lost packets, seconds of a clock's jump. ``seed`` is for what the fault itself chooses."""
+
+    at: float
+    seconds: float
+    kind: Fault
+    target: str
+    amount: float
+    seed: int
+
+    def __str__(self) -> str:
+        amount = f" {self.amount:g}" if self.amount else ""
+        return f"{self.at:6.1f} s {self.kind} {self.target}{amount} for {self.seconds:.1f} s"
+
+
+def group_names(mode: Mode) -> list[str]:
+    return [f"b{number + 1}" for number in range(mode.groups)]
+
+
+def broker_names(mode: Mode) -> list[str]:
+    """Masters are named as their group; slaves have its name and a number."""
+    return [
+        name
+        for group in group_names(mode)
+        for name in (group, *(f"{group}s{number + 1}" for number in range(mode.slaves)))
+    ]
+
+
+def plan(
+    seed: int, seconds: float, mode: Mode, kinds: Iterable[Fault], *, pause_seconds: float
+) -> list[PlannedFault]:
+    """One fault after the other: each ends before the next begins, as the promises are about one at a time."""
+    random = Random(seed)
+    wanted = sorted(kind for kind in set(kinds) if mode.fits(kind))
+    planned: list[PlannedFault] = []
+    at = BEGIN_SECONDS + random.uniform(*GAP_SECONDS)
+    for kind in _in_turn(random, wanted):
+        low, high = _lasts(kind, pause_seconds, mode)
+        lasts = random.uniform(low, high)
+        if at + lasts > seconds:
+            break
+        target = random.choice(_targets(kind, mode))
+        amount = _amount(random, kind)
+        planned.append(
+            PlannedFault(
+                round(at, 2), round(lasts, 2), kind, target, amount, random.getrandbits(31)
+            )
+        )
+        at += lasts + random.uniform(*GAP_SECONDS)
+    return planned
+
+
+def _in_turn(random: Random, kinds: list[Fault]) -> Iterator[Fault]:
+    """All kinds in a random order, and again: a run that is long enough has each of them."""
+    while kinds:
+        random.shuffle(kinds)
+        # A replica is removed only after it was added.
+        if Fault.REMOVE_REPLICA in kinds and Fault.ADD_REPLICA in kinds:
+            added, removed = kinds.index(Fault.ADD_REPLICA), kinds.index(Fault.REMOVE_REPLICA)
+            if removed < added:
+                kinds[added], kinds[removed] = kinds[removed], kinds[added]
+        yield from list(kinds)
+
+
+def _lasts(kind: Fault, pause_seconds: float, mode: Mode) -> tuple[float, float]:
+    if kind is Fault.PAUSE:
+        return pause_seconds, pause_seconds * 1.2
+    if kind is Fault.ROLLING:
+        seconds = ROLLING_SECONDS * len(broker_names(mode))
+        return seconds, seconds
+    return _LASTS[kind]
+
+
+def _targets(kind: Fault, mode: Mode) -> list[str]:
+    if kind is Fault.NAME_SERVER:
+        return ["n1"]
+    if kind is Fault.ROLLING:
+        return ["all"]
+    if kind in (Fault.ADD_REPLICA, Fault.REMOVE_REPLICA):
+        return group_names(mode)[:1]
+    if kind is Fault.FAIL_OVER:
+        return group_names(mode)
+    return broker_names(mode)
+
+
+def _amount(random: Random, kind: Fault) -> float:
+    if kind is Fault.SLOW:
+        return round(random.uniform(20, 300))
+    if kind is Fault.LOSSY:
+        return round(random.uniform(0.02, 0.3), 2)
+    if kind is Fault.CLOCK:
+        return round(random.choice((-1, 1)) * random.uniform(*JUMP_SECONDS), 1)
+    return 0.0

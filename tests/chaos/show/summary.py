@@ -1,0 +1,34 @@
+"""The table at the end of a run, for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tests.chaos.judge.outcome import Outcome
+from tests.chaos.plan.modes import Count
+
+OK = "SEND_OK"
+
+
+def lines(outcomes: Iterable[Outcome]) -> list[str]:
+    """``*`` marks a count that this run did not promise to be 0, ``!`` a promise that did not hold."""
+    names = [count.value for count in Count]
+    head = f"{'server':<15}{'mode':<13}{'acked':>8}{'other':>7}" + "".join(
+        f"{name:>12}" for name in names
+    )
+    rows = [head]
+    for outcome in outcomes:
+        other = sum(outcome.sends.values()) - outcome.sends.get(OK, 0)
+        row = f"{outcome.server:<15}{outcome.mode:<13}{outcome.sends.get(OK, 0):>8}{other:>7}"
+        rows.append(row + "".join(f"{cell(outcome, name):>12}" for name in names))
+        rows += [f"  {outcome.mode}: {outcome.error}"] if outcome.error else []
+        for name in outcome.broken:
+            rows += [f"  {name}: {each}" for each in outcome.violations.get(name, [])[:5]]
+    return rows
+
+
+def cell(outcome: Outcome, name: str) -> str:
+    count = outcome.counts.get(name, 0)
+    if name in outcome.broken:
+        return f"{count}!"
+    return f"{count}" if name in outcome.promised else f"{count}*"

@@ -1,0 +1,161 @@
+"""One broker with its host: a place in the network, a disk, a machine, a role."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from tests.chaos.plan.modes import Mode
+from tests.chaos.world.machine import Machine
+from tests.chaos.world.network import Place
+from tests.chaos.world.processes import ServerProcess
+from tests.interop.servers import ServerCommands
+from tests.interop.systems import RELIEF, remove_empty_files
+
+MIB: Final = 1 << 20
+DISK: Final = "size=512m"
+LEFT_BYTES: Final = 64 << 10
+"""A full disk has this much left."""
+
+SETTINGS: Final[dict[str, object]] = {
+    "brokerClusterName": "chaos",
+    "mappedFileSizeCommitLog": 4 * MIB,
+    "mappedFileSizeConsumeQueue": 20 * 1000,
+    "maxHashSlotNum": 5000,
+    "maxIndexNum": 20000,
+    "maxMessageSize": MIB,
+    "messageDelayLevel": "1s 2s " + " ".join(["1s"] * 16),
+    "transactionTimeOut": 2000,
+    "transactionCheckInterval": 2000,
+    # A half message is not given up because nobody could be asked for a while.
+    "transactionCheckMax": 10_000,
+    "registerNameServerPeriod": 10_000,
+    "slaveReadEnable": "true",
+    "rocketmq.broker.rebalance.lockMaxLiveTime": 5000,
+    # A full disk is to be full for real, not by a ratio, and nothing is deleted to make room.
+    "diskMaxUsedSpaceRatio": 95,
+    "cleanFileForciblyEnable": "false",
+}
+
+
+class BrokerHost:
+    """Args:
+    with_disk: whether it has a disk of its own, which can be full.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        group: str,
+        broker_id: int,
+        *,
+        mode: Mode,
+        commands: ServerCommands,
+        place: Place,
+        directory: Path,
+        library: Path | None,
+        with_disk: bool,
+    ) -> None:
+        self.name = name
+        self.group = group
+        self.broker_id = broker_id
+        self.place = place
+        self.is_theirs = "ROCKETMQ_HOME" in commands.environment
+        self._mode = mode
+        self._disk = directory / "disk"
+        self._disk.mkdir(parents=True)
+        self._is_mounted = with_disk
+        if with_disk:
+            subprocess.run(
+                ["mount", "-t", "tmpfs", "-o", DISK, "tmpfs", str(self._disk)], check=True
+            )
+        self.machine = Machine(library, directory / "machine", self._disk)
+        self._conf = directory / "broker.conf"
+        self.process = ServerProcess(
+            name,
+            [*place.command, *commands.broker, "-n", place.name_server, "-c", str(self._conf)],
+            commands.environment | self.machine.environment,
+            directory,
+        )
+
+    @property
+    def store(self) -> Path:
+        return self._disk / "store"
+
+    @property
+    def is_master(self) -> bool:
+        return self.broker_id == 0
+
+    @property
+    def address(self) -> str:
+        return f"{self.place.address}:{self.place.port}"
+
+    async def start(self) -> None:
+        """Returns when it accepts connections."""
+        if self.is_theirs:
+            remove_empty_files(self.store)
+        values = self._settings()
+        self._conf.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
+        await self.process.start(self._accepts)
+
+    async def lose_power(self, random: Random) -> str:
+        """Returns what happened; it stays off."""
+        await self.process.kill()
+        return self.machine.lose_power(random)
+
+    def fill_disk(self) -> None:
+        usage = os.statvfs(self._disk)
+        ballast = os.open(self._disk / "ballast", os.O_WRONLY | os.O_CREAT)
+        try:
+            os.posix_fallocate(ballast, 0, usage.f_bavail * usage.f_frsize - LEFT_BYTES)
+        finally:
+            os.close(ballast)
+
+    def free_disk(self) -> None:
+        (self._disk / "ballast").unlink()
+
+    async def remove(self) -> None:
+        """With everything that it has."""
+        await self.process.kill()
+        self._remove_disk()
+
+    def _remove_disk(self) -> None:
+        if self._is_mounted:
+            subprocess.run(["umount", "--lazy", str(self._disk)], check=True)
+            self._is_mounted = False
+        shutil.rmtree(self._disk, ignore_errors=True)
+
+    def _settings(self) -> dict[str, object]:
+        place, mode = self.place, self._mode
+        settings: dict[str, object] = {**RELIEF} if self.is_theirs else {}
+        settings |= SETTINGS
+        settings |= {
+            "brokerName": self.group,
+            "brokerId": self.broker_id,
+            "brokerRole": mode.role if self.is_master else "SLAVE",
+            "flushDiskType": mode.flush,
+            "listenPort": place.port,
+            "haListenPort": place.ha_port,
+            "bindAddress": place.bind,
+            "brokerIP1": place.address,
+            "brokerIP2": place.address,
+            "storePathRootDir": self.store,
+            "storePathCommitLog": self.store / "commitlog",
+        }
+        if mode.role == "SYNC_MASTER":
+            settings["inSyncReplicas"] = 2
+        return settings
+
+    def _accepts(self) -> bool:
+        # Not by way of the proxy, which accepts for a dead server, too.
+        address = self.place.address if self.place.command else self.place.bind
+        try:
+            socket.create_connection((address, self.place.port), timeout=2).close()
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,71 @@
+"""The report stands alone and says what was promised and what came."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+from tests.chaos.judge.history import Delivery, History, Send
+from tests.chaos.judge.outcome import Outcome, by_second, conclude, longest_gap
+from tests.chaos.plan.faults import Fault
+from tests.chaos.plan.modes import MODES
+from tests.chaos.show import report, summary
+
+QUEUE = ("b1", 0)
+
+
+def outcome(*, lost: bool, fault: Fault = Fault.KILL) -> Outcome:
+    made = Outcome("cometmq", "async-flush", 7, "proxies", [fault], 3.0)
+    made.inflicted = [{"kind": fault, "target": "b1", "began": 1.0, "ended": 2.0, "note": "a < b"}]
+    made.roles = [(0.0, "b1", "master"), (1.0, "b1", "down"), (2.0, "b1", "master")]
+    history = History(sends=[Send("sends", "sends/0/0", 0.5, 0.6, "SEND_OK", QUEUE, 0)])
+    if not lost:
+        history.deliveries.append(Delivery("sends", "sends/0/0", True, 0.7, QUEUE, 0))
+    conclude(made, history, MODES["async-flush"], [fault])
+    return made
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.urls: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.urls += [value or "" for name, value in attrs if name in ("src", "href")]
+
+
+def test_the_page_needs_nothing_else(tmp_path: Path) -> None:
+    page = tmp_path / "deep" / "chaos.html"
+    report.write([outcome(lost=True), outcome(lost=False)], page, "python -m x < y")
+    text = page.read_text()
+    tags = Tags()
+    tags.feed(text)
+    assert all(url.startswith("#") for url in tags.urls)
+    assert "1 of 2 trials broke a promise" in text
+    assert "a &lt; b" in text
+    assert "x &lt; y" in text
+    assert text.count("<svg") == 2
+    trials = json.loads(page.with_suffix(".json").read_text())["trials"]
+    assert [trial["counts"]["lost"] for trial in trials] == [1, 0]
+
+
+def test_only_what_was_promised_is_a_broken_promise() -> None:
+    assert outcome(lost=True).broken == ["lost"]
+    assert outcome(lost=True, fault=Fault.POWER_LOSS).is_good
+    assert outcome(lost=False).is_good
+    assert not Outcome("cometmq", "async-flush", 7, "proxies", [], 3.0, error="no end").is_good
+
+
+def test_the_terminal_marks_broken_and_open_counts() -> None:
+    assert summary.cell(outcome(lost=True), "lost") == "1!"
+    assert summary.cell(outcome(lost=True, fault=Fault.POWER_LOSS), "lost") == "1*"
+    assert summary.cell(outcome(lost=False), "lost") == "0"
+    assert any("never came" in line for line in summary.lines([outcome(lost=True)]))
+
+
+def test_curves() -> None:
+    assert by_second([0.1, 0.2, 2.9]) == [2, 0, 1]
+    assert by_second([]) == []
+    assert longest_gap([1.0, 2.0, 6.0, 9.0], until=7.0) == 4.0
+    assert longest_gap([], until=7.0) == 7.0
