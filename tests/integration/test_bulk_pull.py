@@ -108,9 +108,12 @@ def test_records_lie_in_memory_that_is_used_again() -> None:
         # Not given back yet, so that nobody has written into it.
         assert second.obj is not first.obj
         assert int(decode_records(first)[0].body) == 0
-        memory.give_back()
-        assert pull(1500, 2900).obj is first.obj
-        memory.give_back()
+        memory.give_back(second)
+        assert pull(1500, 2900).obj is not first.obj
+        memory.give_back(first)
+        third = pull(1500, 2900)
+        assert third.obj is first.obj
+        memory.give_back(third)
         assert pull(2000, 2600).obj is first.obj
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from cometmq.protocol.command import Body
 from cometmq.protocol.frame import LargeFrame
 from cometmq.remoting.pending import PendingCalls
 
@@ -28,7 +29,7 @@ LENT_STEP_BYTES: Final = 1 << 20
 
 
 class LentMemory:
-    """Memory for the body of one large reply at a time. Belongs to the event loop's thread.
+    """Memory for the body of one large reply at a time. Taken by the event loop's thread, given back by any.
 
     Lend it to a call (``Connection.call``): the body of a large reply is then a view of it, and is valid until
     ``give_back``. A reply that comes before that gets memory of its own, and so does one whose call has ended.
@@ -49,9 +50,14 @@ class LentMemory:
             self._memory = bytearray(-(-size_bytes // LENT_STEP_BYTES) * LENT_STEP_BYTES)
         return memoryview(self._memory)[:size_bytes]
 
-    def give_back(self) -> None:
-        """Nobody looks at the last body any more: the next one may overwrite it."""
-        self._is_taken = False
+    def give_back(self, body: Body) -> None:
+        """Nobody looks at ``body`` any more: if it lies in this memory, the next one may overwrite it.
+
+        Which body is said, because the next one may be in this memory by now, or another one that did not find it free
+        may be elsewhere.
+        """
+        if isinstance(body, memoryview) and body.obj is self._memory:
+            self._is_taken = False
 
 
 class LargeBody(asyncio.BufferedProtocol):

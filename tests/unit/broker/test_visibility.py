@@ -20,7 +20,7 @@ def bodies(rig: Rig) -> list[bytes]:
 
 def follow(rig: Rig) -> None:
     """Have a slave that has the whole log."""
-    confirm(rig, -1)
+    confirm(rig, 0)
     confirm(rig, rig.store.max_physical)
 
 

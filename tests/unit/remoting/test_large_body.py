@@ -110,11 +110,13 @@ def test_lent_memory_is_used_again_once_it_is_given_back(make_peer: MakePeer) ->
         second = await body(BODY[::-1])
         assert second.obj is not first.obj
         assert (bytes(first), bytes(second)) == (BODY, BODY[::-1])
-        memory.give_back()
+        memory.give_back(second)
+        assert (await body(BODY)).obj is not first.obj
+        memory.give_back(first)
         third = await body(BODY[: 6 * LARGE_BYTES])
         assert third.obj is first.obj
         assert third == BODY[: 6 * LARGE_BYTES]
-        memory.give_back()
+        memory.give_back(third)
         small = await body(b"small")
         assert small.obj == b"small"
 
@@ -131,7 +133,7 @@ def test_memory_of_a_call_that_was_given_up_is_not_written_any_more(make_peer: M
         gives(peer, stream[: len(stream) // 2])
         given_up.cancel()
         peer.connection._pending.forget(command.opaque)
-        memory.give_back()
+        memory.give_back(memoryview(memory._memory))
         room = memory.take(len(BODY))
         assert room is not None
         room[:] = bytes(len(BODY))
@@ -193,11 +195,11 @@ def test_lent_memory_grows_by_steps() -> None:
     first = memory.take(LENT_STEP_BYTES - 5)
     assert first is not None
     assert memory.take(1) is None
-    memory.give_back()
+    memory.give_back(first)
     second = memory.take(LENT_STEP_BYTES)
     assert second is not None
     assert second.obj is first.obj
-    memory.give_back()
+    memory.give_back(second)
     third = memory.take(LENT_STEP_BYTES + 1)
     assert third is not None
     assert (len(third), len(memoryview(third.obj))) == (LENT_STEP_BYTES + 1, 2 * LENT_STEP_BYTES)

@@ -157,13 +157,13 @@ class Fetcher:
         offset = wanted.start
         started: StartedCall | None = self._ask(link, wanted, offset)
         while started is not None:
-            self._memory.give_back()
             pulled = read_bulk_pull(link.finish(started), address)
             started = None
             if pulled.status is PullStatus.FOUND and offset < pulled.next_offset < wanted.end:
                 offset = pulled.next_offset
                 started = self._ask(link, wanted, offset)
             yield pulled
+            self._memory.give_back(pulled.records)
 
     def _ask(self, link: BrokerLink, wanted: Range, offset: int) -> StartedCall:
         return link.start(bulk_pull_request(self._bulk_header(wanted, offset)), self._memory)
@@ -268,6 +268,8 @@ class Fetcher:
     def _forget(self, address: str) -> None:
         if (link := self._links.pop(address, None)) is not None:
             link.close()
+            # A reply that nobody reads may lie in the old one.
+            self._memory = LentMemory()
 
     def _bulk_header(self, wanted: Range, offset: int) -> BulkPullHeader:
         options = self._options

@@ -22,8 +22,6 @@ from cometmq.broker.replication.ha_wire import Piece
 FILE_BYTES = 1000
 ROTTEN = 255
 """The letter of a damaged record."""
-JUDGED_BYTES = 4
-"""So much of a record must have come to tell."""
 LIMITS = FeedLimits(piece_bytes=7, heartbeat_seconds=5, silence_seconds=20)
 
 
@@ -33,6 +31,8 @@ class TinyLog:
     def __init__(self, records: list[bytes], start: int = 0) -> None:
         self.records = list(records)
         self.start = start
+        self.judged_bytes = 1
+        """So much of a record must have come to tell whether it is damaged."""
 
     @property
     def data(self) -> bytes:
@@ -65,7 +65,7 @@ class TinyLog:
         return self.data[offset - self.start] != ROTTEN
 
     def judge(self, offset: int, data: bytes | bytearray) -> bool | None:
-        if len(data) < JUDGED_BYTES:
+        if len(data) < self.judged_bytes:
             return None
         return data[0] != ROTTEN
 
@@ -270,6 +270,7 @@ def test_silence_ends_a_connection_on_both_sides() -> None:
 def test_a_good_record_is_not_cut_for_a_damaged_one(behind: tuple[int, ...]) -> None:
     before, after = _records(3, 30, 5), _records(*behind, mark=100)
     slave = TinyLog([*before, b"good" * 3])
+    slave.judged_bytes = 12
     master = TinyLog([*before, bytes([ROTTEN]) * 12, *after])
     *others, refusal = _follow(master, slave)
     assert others == []
@@ -281,7 +282,8 @@ def test_a_good_record_is_not_cut_for_a_damaged_one(behind: tuple[int, ...]) -> 
 def test_a_record_that_ends_with_the_masters_log_before_it_can_be_judged_is_damaged() -> None:
     before = _records(3, 30, 5)
     slave = TinyLog([*before, b"good" * 3])
-    master = TinyLog([*before, b"goo"[: JUDGED_BYTES - 2] + b"?"])
+    slave.judged_bytes = 12
+    master = TinyLog([*before, b"go?"])
     assert isinstance(_follow(master, slave)[-1], Refuse)
     assert slave.data.endswith(b"good")
 
