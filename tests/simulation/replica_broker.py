@@ -319,7 +319,12 @@ class ReplicaBroker:
             return
 
     def _maintain(self) -> None:
+        start = self.log_start
+        log = self.log_bytes(start, self.log_end)
         self.core.store.maintain()
+        if self.log_start != start:
+            # It deletes on a full disk, even what somebody waits for.
+            self.known.append((start, log))
 
     def _repeat(self, seconds: float, action: Callable[[], None]) -> None:
         def again() -> None:

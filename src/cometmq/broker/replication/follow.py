@@ -137,9 +137,6 @@ class Follow:
             self._asked_from = log.record_from(max(log.start, log.end - self._look_back))
             if self._asked_from >= log.end:
                 self._asked_from = log.start
-        elif log.end:
-            # An empty log that does not start at 0 has nothing to compare, and goes on where it is.
-            self._is_following = True
         # To masters 0 means an empty log: they may answer with their last file. A log that is not empty asks for its
         # second byte.
         self._first = self._next = max(self._asked_from, min(log.end, 1))
@@ -264,6 +261,10 @@ class Follow:
             return []
         if offset >= self._log.end and offset > self._next:
             return [self._gone(offset)]
+        if offset == self._log.end == self._log.start:
+            # An empty log that does not start at 0 has nothing to compare, and goes on where it is.
+            self._is_following = True
+            return []
         self._quiet += 1
         if self._quiet < QUIET_HEARTBEATS and offset >= self._next:
             return []

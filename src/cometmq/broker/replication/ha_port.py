@@ -100,8 +100,10 @@ class HaPort:
             link.close("this broker is no master")
             return
         was_known = link in self.replicas
-        since = 0 if offset else link.feed.next_offset or 0
-        self.replicas.reported(link, link.peer, offset, self._log.span.end, since)
+        span = self._log.span
+        # A log that ends where a file begins may be empty: a copy that has nothing of the older files.
+        since = 0 if offset % span.file_bytes else link.feed.next_offset or 0
+        self.replicas.reported(link, link.peer, offset, span.end, since)
         if link in self.replicas:
             if not was_known:
                 logger.info("slave connected peer=%s log_end=%d", link.peer, offset)

@@ -6,8 +6,8 @@ How to tell them apart, strongest evidence first:
 - What follows. The log has one writer that appends, so a killed process leaves at most its very last write incomplete.
   A valid record after a bad place means that the bad place was intact once.
 - What is missing. After a power loss, writes that were never synced may be lost in any order, so valid records may
-  follow a torn one. But whole sectors are lost, and those of a log file are then zero. A wrong byte between non-zero
-  ones was not lost, but altered.
+  follow a torn one. But what is lost reaches up to the end of a sector, and is zero in a log file. A wrong byte between
+  non-zero ones was not lost, but altered.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from cometmq.store.log.mapped_file_queue import MappedFileQueue
 
 FOLLOWER_WITHIN_BYTES: Final = 32 << 20
 """How far after the end to search for a valid record. Far more than the largest message; takes about 20 ms."""
+LOST_BYTES_MIN: Final = 16
+"""So many zeros at the end of a sector are taken for what is missing there. Fewer are found in sound records."""
 _PEEK_BYTES: Final = 8
 
 
@@ -64,8 +66,9 @@ def _may_be_lost(row: MappedFileQueue, start: int, stop: int) -> bool:
     while at < limit:
         # In the first sector, the part after the last valid record, which may have been synced before. The last
         # sector may hold the first bytes of the next valid record, those of its size, which are zero as well.
+        # A replica's record comes in pieces: of any sector, the end alone may be lost.
         sector_end = (at // SECTOR_BYTES + 1) * SECTOR_BYTES
-        if not any(view[at:sector_end]):
+        if not any(view[max(at, sector_end - LOST_BYTES_MIN) : sector_end]):
             return True
         at = sector_end
     return False

@@ -260,6 +260,22 @@ def test_a_sector_that_a_power_loss_took_is_a_torn_tail(
     assert len(numbers(lab.open())) in (20, 21)
 
 
+def test_the_end_of_a_sector_that_a_power_loss_took_is_a_torn_tail(
+    lab: Lab, message: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a record of a replica came and was synced, and then the other half was lost."""
+    store = lab.open()
+    store.put(message())
+    store.flush()
+    torn = store.put(message(b"." * 1000))
+    store.put(message())
+    lab = lab.crash()
+    sector_end = (torn.physical_offset // 512 + 2) * 512
+    damage(lab, sector_end - 200, bytes(200))
+    monkeypatch.setattr(lab.files, "boot_id", lambda: "another")
+    assert lab.open().max_offset("T", 0) == 1
+
+
 def test_a_lost_sector_may_hold_the_first_bytes_of_a_sound_record(
     lab: Lab, message: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
