@@ -51,3 +51,15 @@ def test_every_python_module_has_a_purpose() -> None:
         if not path.read_text().startswith('"""')
     ]
     assert not silent
+
+
+def test_no_package_is_a_long_list() -> None:
+    """A reader takes in some fifteen names at a glance; what is more becomes packages by feature."""
+    modules_max = 15
+    entries = {"__init__.py", "__main__.py"}
+    long = {}
+    for package in (ROOT / "src" / "cometmq").rglob("__init__.py"):
+        modules = [path for path in package.parent.glob("*.py") if path.name not in entries]
+        if len(modules) > modules_max:
+            long[str(package.parent.relative_to(ROOT))] = len(modules)
+    assert not long

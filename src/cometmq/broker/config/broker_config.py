@@ -16,7 +16,7 @@ from cometmq.base.errors import ConfigError
 from cometmq.base.properties_file import render_properties
 from cometmq.base.setting_keys import sort_keys
 from cometmq.base.settings import Row, load, render, rows, value_of
-from cometmq.broker import local_host
+from cometmq.broker.config import local_host
 from cometmq.broker.config.config_slices import (
     ConsumersConfig,
     FlowControlConfig,

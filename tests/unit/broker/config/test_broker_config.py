@@ -9,7 +9,7 @@ import pytest
 from cometmq.base.errors import ConfigError
 from cometmq.base.properties_file import parse_properties
 from cometmq.base.settings import rows
-from cometmq.broker import local_host
+from cometmq.broker.config import local_host
 from cometmq.broker.config.broker_config import BrokerConfig, config_text, load_broker_config
 
 SAMPLE = """\
