@@ -6,20 +6,16 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from cometmq.broker.pop.pop_topics import retry_topic_v1, retry_topic_v2
-from cometmq.model.java_hash import java_hash
 from cometmq.model.messages.properties import (
-    KEYS,
     ORIGIN_MESSAGE_ID,
     POP_HANDLE,
     RETRY_TOPIC,
-    TAGS,
     TEXT_BYTES_MAX,
-    UNIQ_KEY,
     render_properties,
-    split_keys,
 )
 from cometmq.model.messages.record import BadRecord, Record, encode_record
 from cometmq.model.messages.record_layout import PLACE
+from cometmq.store.log.copied_record import copy_of
 from cometmq.store.log.new_messages import NewMessage
 
 FIRST_POP_TIME: Final = "1ST_POP_TIME"
@@ -48,7 +44,7 @@ def retry_form(record: Record, topic: str, pop_time: int) -> NewMessage:
     """The message for a retry topic."""
     pairs = dict(record.properties)
     pairs.setdefault(FIRST_POP_TIME, str(pop_time))
-    return _copy(record, topic, _text(record, pairs))
+    return copy_of(record, topic=topic, queue_id=0, properties=_text(record, pairs), retries=1)
 
 
 def dead_form(record: Record, topic: str, origin: str) -> NewMessage:
@@ -56,7 +52,7 @@ def dead_form(record: Record, topic: str, origin: str) -> NewMessage:
     pairs = dict(record.properties)
     pairs.setdefault(RETRY_TOPIC, origin)
     pairs.setdefault(ORIGIN_MESSAGE_ID, record.offset_id)
-    return _copy(record, topic, _text(record, pairs))
+    return copy_of(record, topic=topic, queue_id=0, properties=_text(record, pairs), retries=1)
 
 
 def given_form(record: Record, topic: str, handle: str) -> bytes:
@@ -85,22 +81,3 @@ def _text(record: Record, pairs: Mapping[str, str]) -> bytes:
     """What is added must not make a message too large to be stored or given out."""
     text = render_properties(pairs).encode()
     return text if len(text) <= TEXT_BYTES_MAX else record.properties_text.encode()
-
-
-def _copy(record: Record, topic: str, text: bytes) -> NewMessage:
-    pairs = record.properties
-    tag = pairs.get(TAGS)
-    unique_key = pairs.get(UNIQ_KEY)
-    return NewMessage(
-        topic=topic,
-        queue_id=0,
-        body=record.body,
-        properties=text,
-        tags_code=java_hash(tag) if tag else 0,
-        keys=([unique_key] if unique_key else []) + split_keys(pairs.get(KEYS)),
-        flag=record.flag,
-        sys_flag=record.sys_flag,
-        born_timestamp=record.born_timestamp,
-        born_host=record.born_host,
-        reconsume_times=record.reconsume_times + 1,
-    )

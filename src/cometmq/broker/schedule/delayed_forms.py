@@ -10,20 +10,16 @@ from typing import Final
 
 import msgspec
 
-from cometmq.model.java_hash import java_hash
 from cometmq.model.messages.properties import (
     DELAY,
-    KEYS,
     REAL_QUEUE_ID,
     REAL_TOPIC,
-    TAGS,
-    UNIQ_KEY,
     parse_properties,
     render_properties,
-    split_keys,
 )
 from cometmq.model.messages.record import Record
 from cometmq.model.names import HALF_TOPIC, SCHEDULE_TOPIC, topic_fault
+from cometmq.store.log.copied_record import copy_of
 from cometmq.store.log.delivered import delivery_mark
 from cometmq.store.log.new_messages import NewMessage
 
@@ -55,19 +51,10 @@ def delivered_form(record: Record) -> NewMessage | None:
         return None
     if not queue_id.isdecimal() or len(queue_id) > _QUEUE_ID_DIGITS_MAX:
         return None
-    tag = properties.get(TAGS)
-    unique_key = properties.get(UNIQ_KEY)
-    return NewMessage(
+    return copy_of(
+        record,
         topic=topic,
         queue_id=int(queue_id),
-        body=record.body,
         properties=record.properties_text.encode(),
-        tags_code=java_hash(tag) if tag else 0,
-        keys=([unique_key] if unique_key else []) + split_keys(properties.get(KEYS)),
-        flag=record.flag,
-        sys_flag=record.sys_flag,
-        born_timestamp=record.born_timestamp,
-        born_host=record.born_host,
-        reconsume_times=record.reconsume_times,
         prepared_transaction_offset=delivery_mark(record.physical_offset),
     )

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from cometmq.model.java_hash import java_hash
 from cometmq.model.messages.properties import (
     DELAY,
-    KEYS,
     ORIGIN_MESSAGE_ID,
     RETRY_TOPIC,
-    TAGS,
-    UNIQ_KEY,
     WAIT,
     render_properties,
-    split_keys,
 )
 from cometmq.model.messages.record import Record
+from cometmq.store.log.copied_record import copy_of
 from cometmq.store.log.new_messages import NewMessage
 
 FIRST_LEVEL: Final = 3
@@ -45,18 +41,10 @@ def sent_back_form(record: Record, topic: str, queue_id: int, level: int) -> New
     pairs.setdefault(ORIGIN_MESSAGE_ID, record.offset_id)
     pairs[WAIT] = "false"
     pairs[DELAY] = str(level)
-    tag = pairs.get(TAGS)
-    unique_key = pairs.get(UNIQ_KEY)
-    return NewMessage(
+    return copy_of(
+        record,
         topic=topic,
         queue_id=queue_id,
-        body=record.body,
         properties=render_properties(pairs).encode(),
-        tags_code=java_hash(tag) if tag else 0,
-        keys=([unique_key] if unique_key else []) + split_keys(pairs.get(KEYS)),
-        flag=record.flag,
-        sys_flag=record.sys_flag,
-        born_timestamp=record.born_timestamp,
-        born_host=record.born_host,
-        reconsume_times=record.reconsume_times + 1,
+        retries=1,
     )

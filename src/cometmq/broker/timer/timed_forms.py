@@ -13,7 +13,6 @@ import msgspec
 
 from cometmq.model.java_hash import java_hash
 from cometmq.model.messages.properties import (
-    KEYS,
     PRODUCER_GROUP,
     REAL_QUEUE_ID,
     REAL_TOPIC,
@@ -24,7 +23,6 @@ from cometmq.model.messages.properties import (
     TIMER_DELIVER_MS,
     UNIQ_KEY,
     render_properties,
-    split_keys,
 )
 from cometmq.model.messages.recall_handle import RecallHandle
 from cometmq.model.messages.record import Record
@@ -38,6 +36,7 @@ from cometmq.model.messages.timer_properties import (
     TIMER_ROLL_TIMES,
 )
 from cometmq.model.names import HALF_TOPIC, SCHEDULE_TOPIC, TIMER_TOPIC, topic_fault
+from cometmq.store.log.copied_record import copy_of
 from cometmq.store.log.delivered import delivery_mark
 from cometmq.store.log.new_messages import NewMessage
 
@@ -172,21 +171,11 @@ def _noted(record: Record, notes: dict[str, str]) -> bytes:
 
 
 def _copy(record: Record, topic: str, queue_id: int, properties: bytes) -> NewMessage:
-    pairs = record.properties
-    tag = pairs.get(TAGS)
-    unique_key = pairs.get(UNIQ_KEY)
-    return NewMessage(
+    return copy_of(
+        record,
         topic=topic,
         queue_id=queue_id,
-        body=record.body,
         properties=properties,
-        tags_code=java_hash(tag) if tag else 0,
-        keys=([unique_key] if unique_key else []) + split_keys(pairs.get(KEYS)),
-        flag=record.flag,
-        sys_flag=record.sys_flag,
-        born_timestamp=record.born_timestamp,
-        born_host=record.born_host,
-        reconsume_times=record.reconsume_times,
         prepared_transaction_offset=delivery_mark(record.physical_offset),
     )
 

@@ -20,7 +20,6 @@ import msgspec
 from cometmq.model.flags import TRANSACTION_MASK, SysFlag
 from cometmq.model.java_hash import java_hash
 from cometmq.model.messages.properties import (
-    KEYS,
     PREPARED_QUEUE_OFFSET,
     REAL_QUEUE_ID,
     REAL_TOPIC,
@@ -29,7 +28,6 @@ from cometmq.model.messages.properties import (
     UNIQ_KEY,
     WAIT,
     render_properties,
-    split_keys,
 )
 from cometmq.model.messages.record import Record, encode_record
 from cometmq.model.names import (
@@ -39,6 +37,7 @@ from cometmq.model.names import (
     TRANSACTION_DISCARD_TOPIC,
     topic_fault,
 )
+from cometmq.store.log.copied_record import copy_of
 from cometmq.store.log.new_messages import NewMessage
 
 QUEUE_ID: Final = 0
@@ -189,22 +188,15 @@ def question_body(copy: Record) -> bytes:
 def _follower(
     half: Record, topic: str, queue_id: int, pairs: dict[str, str], followed: int
 ) -> NewMessage:
-    tag = pairs.get(TAGS)
-    unique_key = pairs.get(UNIQ_KEY)
-    return NewMessage(
+    message = copy_of(
+        half,
         topic=topic,
         queue_id=queue_id,
-        body=half.body,
         properties=render_properties(pairs).encode(),
-        tags_code=java_hash(tag) if tag else 0,
-        keys=([unique_key] if unique_key else []) + split_keys(pairs.get(KEYS)),
-        flag=half.flag,
-        sys_flag=half.sys_flag & ~TRANSACTION_MASK,
-        born_timestamp=half.born_timestamp,
-        born_host=half.born_host,
-        reconsume_times=half.reconsume_times,
         prepared_transaction_offset=followed,
     )
+    message.sys_flag &= ~TRANSACTION_MASK
+    return message
 
 
 def _number(text: str) -> int:
