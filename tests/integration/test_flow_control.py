@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -41,19 +42,21 @@ class Disk:
         self._is_free.wait()
         self._sync(log, start, end)
 
-    def hold(self) -> None:
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Released in any case: a broker that stops waits for its disk."""
         self._is_free.clear()
-
-    def release(self) -> None:
-        self._is_free.set()
+        try:
+            yield
+        finally:
+            self._is_free.set()
 
 
 @pytest.fixture
-def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     disk = Disk()
     monkeypatch.setattr(CommitLog, "sync_range", lambda *call: disk.sync_range(*call))
-    yield disk
-    disk.release()
+    return disk
 
 
 class Attempts:
@@ -173,23 +176,22 @@ async def test_sends_that_would_have_to_wait_for_a_disk_that_is_behind_are_refus
         RawClient(servers.broker_address) as client,
     ):
         assert (await client.send(TOPIC, b"first")).code == OK
-        disk.hold()
-        waiting = [asyncio.create_task(client.send(TOPIC, b"waits")) for _ in range(2)]
-        await _until_waiting(servers, 2)
-        reply = await client.send(TOPIC, b"one too many")
-        assert reply.code == BUSY
-        assert reply.remark == "[OVERLOAD]system busy, start flow control for a while"
-        # Who does not wait for the disk is served.
-        assert (await client.send(TOPIC, b"x", {"WAIT": "false"})).code == OK
-        disk.release()
+        with disk.held():
+            waiting = [asyncio.create_task(client.send(TOPIC, b"waits")) for _ in range(2)]
+            await _until_waiting(servers, 2)
+            reply = await client.send(TOPIC, b"one too many")
+            assert reply.code == BUSY
+            assert reply.remark == "[OVERLOAD]system busy, start flow control for a while"
+            # Who does not wait for the disk is served.
+            assert (await client.send(TOPIC, b"x", {"WAIT": "false"})).code == OK
         assert [reply.code for reply in await asyncio.gather(*waiting)] == [OK, OK]
         assert (await client.send(TOPIC, b"last")).code == OK
 
 
 async def _until_waiting(servers: Cluster, count: int) -> None:
-    flushed = servers.servers.broker.core.store.watermarks.flushed
+    durability = servers.servers.broker.core.durability
 
-    await eventually(lambda: flushed.waiting == count, f"{count} sends wait for the disk")
+    await eventually(lambda: durability.waiting == count, f"{count} sends wait for the disk")
 
 
 async def test_sends_are_refused_while_too_much_is_not_on_disk(disk: Disk) -> None:
@@ -205,16 +207,15 @@ async def test_sends_are_refused_while_too_much_is_not_on_disk(disk: Disk) -> No
         RawClient(servers.broker_address) as client,
     ):
         assert (await client.send(TOPIC, b"first")).code == OK
-        disk.hold()
-        reply = await eventually(lambda: refused(client), "64 KiB are not on disk")
-        text, _, size = (reply.remark or "").rpartition(": ")
-        assert text == (
-            "[REJECTREQUEST]system busy, start flow control for a while, bytes not on disk"
-        )
-        assert int(size) >= 64 * 1024
-        left = await client.ask(28)
-        assert b'"remainTransientStoreBufferNumbs":"0"' in bytes(left.body)
-        disk.release()
+        with disk.held():
+            reply = await eventually(lambda: refused(client), "64 KiB are not on disk")
+            text, _, size = (reply.remark or "").rpartition(": ")
+            assert text == (
+                "[REJECTREQUEST]system busy, start flow control for a while, bytes not on disk"
+            )
+            assert int(size) >= 64 * 1024
+            left = await client.ask(28)
+            assert b'"remainTransientStoreBufferNumbs":"0"' in bytes(left.body)
         await eventually(lambda: served(client), "it is on disk")
 
 
@@ -236,15 +237,14 @@ async def test_our_producer_does_not_push(disk: Disk, codes: frozenset[int]) -> 
         producer.add_send_hook(attempts)
         message = Message(topic=TOPIC, body=b"x")
         await producer.send(message)
-        disk.hold()
-        await eventually(lambda: refused(client), "32 KiB are not on disk")
-        for send in (producer.send, producer.send_soon):
-            attempts.count = 0
-            with pytest.raises(SystemBusy, match=r"\[REJECTREQUEST\]system busy") as caught:
-                await send(message)
-            assert attempts.count == 1
-            assert caught.value.retryable, "by the caller, later"
-        disk.release()
+        with disk.held():
+            await eventually(lambda: refused(client), "32 KiB are not on disk")
+            for send in (producer.send, producer.send_soon):
+                attempts.count = 0
+                with pytest.raises(SystemBusy, match=r"\[REJECTREQUEST\]system busy") as caught:
+                    await send(message)
+                assert attempts.count == 1
+                assert caught.value.retryable, "by the caller, later"
         await eventually(lambda: served(client), "it is on disk")
         await producer.send(message)
 

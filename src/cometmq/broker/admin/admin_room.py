@@ -94,6 +94,7 @@ class AdminRoom:
             live=core.live,
             stats=core.stats,
             store=core.store,
+            durability=core.durability,
             delays=delays,
             flow=flow,
             clock=core.clock,

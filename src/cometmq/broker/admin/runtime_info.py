@@ -11,6 +11,7 @@ from typing import Final
 from cometmq.base.ports import Clock, Files
 from cometmq.broker.broker_stats import BrokerStats
 from cometmq.broker.config.live_config import LiveConfig
+from cometmq.broker.durability import Durability
 from cometmq.broker.schedule.schedule import Delays
 from cometmq.broker.send.flow_control import FlowControl
 from cometmq.protocol.command import VERSION, VERSION_NAME
@@ -29,6 +30,7 @@ class RuntimeInfo:
         live: LiveConfig,
         stats: BrokerStats,
         store: MessageStore,
+        durability: Durability,
         delays: Delays,
         flow: FlowControl,
         clock: Clock,
@@ -37,6 +39,7 @@ class RuntimeInfo:
         self._live = live
         self._stats = stats
         self._store = store
+        self._durability = durability
         self._delays = delays
         self._flow = flow
         self._clock = clock
@@ -125,7 +128,7 @@ class RuntimeInfo:
     def _queues(self) -> dict[str, object]:
         config = self._live.current
         waits: dict[str, tuple[int, int]] = {
-            "send": (self._store.watermarks.flushed.waiting, config.flow.sends_waiting_max),
+            "send": (self._durability.waiting, config.flow.sends_waiting_max),
             "pull": (0, config.polling.parked_max),
             "litePull": (0, config.polling.parked_max),
             "query": (0, _QUERY_QUEUE_CAPACITY),
