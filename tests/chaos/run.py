@@ -4,6 +4,7 @@
     python -m tests.chaos.run --profile ci                      two minutes
     python -m tests.chaos.run --mode sync-flush --faults kill,power-loss --seconds 60
     python -m tests.chaos.run --mode async-flush --seed 7       the same faults again
+    python -m tests.chaos.run --mode sync-master --faults disk-lost --count 10      until ten disks are lost
     python -m tests.chaos.run --server rocketmq-5.5.0 --server cometmq     side by side
 
 ``make chaos`` runs it with CHAOS_FLAGS. The exit code is 0 only if every count that is promised to be 0 is 0.

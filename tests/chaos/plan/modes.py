@@ -74,7 +74,11 @@ class Mode:
             return "what it hit, where no replica has it"
         if fault is Fault.POWER_LOSS:
             return "the last ones may be lost"
-        return "those that had not reached the slave are lost" if self.slaves else "all lost"
+        return (
+            "those that had not reached the slave may be lost"
+            if self.slaves
+            else "all that it had is lost"
+        )
 
     def promised(self, faults: Iterable[Fault]) -> frozenset[Count]:
         """What must be 0 after a run with these faults."""

@@ -95,7 +95,7 @@ def test_a_disk_that_is_lost_takes_offsets_and_order_with_it_but_makes_nothing_u
 
 
 def test_what_a_mode_may_lose_in_words() -> None:
-    assert MODES["sync-flush"].may_lose(Fault.DISK_LOST) == "all lost"
+    assert MODES["sync-flush"].may_lose(Fault.DISK_LOST) == "all that it had is lost"
     assert "not reached the slave" in MODES["async-master"].may_lose(Fault.DISK_LOST)
     assert "not reached the slave" in MODES["async-master"].may_lose(Fault.FAIL_OVER)
     assert "the last ones" in MODES["sync-master"].may_lose(Fault.POWER_LOSS)
