@@ -135,7 +135,7 @@ def figures_part(results: Mapping[str, Result]) -> str:
 
 
 def _figures(profile: str, trial: Trial) -> list[str]:
-    kinds = trial["faults"]
+    kinds = trial["kinds"]
     faults = f"{trial['inflicted']} {kinds[0] if len(kinds) == 1 else f'of {len(kinds)} kinds'}"
     error = f", **no end**: {trial['error']}" if trial["error"] else ""
     return [
@@ -162,6 +162,7 @@ def _strip_trial(trial: Trial) -> dict[str, Any]:
     return {
         **{name: trial[name] for name in (*kept, *gaps, "error")},
         "inflicted": len(trial["inflicted"]),
+        "kinds": sorted({fault["kind"] for fault in trial["inflicted"]}),
         "acknowledged": trial["sends"].get("SEND_OK", 0),
     }
 

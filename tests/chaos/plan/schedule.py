@@ -13,7 +13,7 @@ from tests.chaos.plan.modes import Mode
 BEGIN_SECONDS: Final = 3.0
 """The workloads run undisturbed for so long."""
 GAP_SECONDS: Final = (1.0, 4.0)
-ROLLING_SECONDS: Final = 3.0
+ROLLING_SECONDS: Final = 2.0
 """For each broker."""
 JUMP_SECONDS: Final = (5.0, 1800.0)
 

@@ -26,6 +26,7 @@ def trial(mode: str, *faults: Fault, gone: int = 0, times: int = 4, **values: An
         "delivery_gap_seconds": 4.0,
         "error": "",
         "inflicted": times,
+        "kinds": sorted(faults),
         "acknowledged": 2000,
         **values,
     }
@@ -98,7 +99,7 @@ def test_a_report_of_the_harness_is_stripped() -> None:
     theirs = Outcome("rocketmq-5.5.0", "async-flush", 7, "proxies", [Fault.KILL], 20.0)
     kept = strip({"command": "run it", "trials": [asdict(ours), asdict(theirs)]})
     [one] = kept["trials"]
-    assert (one["inflicted"], one["acknowledged"]) == (4, 12)
+    assert (one["inflicted"], one["kinds"], one["acknowledged"]) == (4, ["kill"], 12)
     assert not {"sent_by_second", "roles", "violations"} & set(one)
     assert set(one) == set(trial("async-flush", Fault.KILL))
 
