@@ -53,7 +53,7 @@ def fill(text: str, name: str, part: str) -> str:
     pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
     filled, count = pattern.subn(lambda found: f"{found[1]}{part}\n{found[2]}", text)
     if count != 1:
-        raise SystemExit(f"{PAGE}: expected one part marked {name!r}, found {count}")
+        raise SystemExit(f"expected one part marked {name!r}, found {count}")
     return filled
 
 

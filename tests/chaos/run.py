@@ -4,6 +4,7 @@
     python -m tests.chaos.run --profile ci                      two minutes
     python -m tests.chaos.run --mode sync-flush --faults kill,power-loss --seconds 60
     python -m tests.chaos.run --mode async-flush --seed 7       the same faults again
+    python -m tests.chaos.run --mode sync-master --faults disk-lost --count 10      until ten disks are lost
     python -m tests.chaos.run --server rocketmq-5.5.0 --server cometmq     side by side
 
 ``make chaos`` runs it with CHAOS_FLAGS. The exit code is 0 only if every count that is promised to be 0 is 0.
@@ -15,10 +16,12 @@ import argparse
 import asyncio
 import logging
 import random
+import shlex
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +34,7 @@ from tests.chaos.plan.profiles import (
     WORKLOADS,
     Trial,
     faults_named,
+    seconds_for,
     trials_of,
     workloads_named,
 )
@@ -60,7 +64,8 @@ def main() -> None:
     impossible = _impossible()
     seed = wish.seed if wish.seed is not None else random.randrange(1_000_000)
     servers = wish.server or [OURS]
-    print(f"seed {seed}, network by {network}: repeat it with --seed {seed}", flush=True)
+    command = command_again(sys.argv[1:], seed)
+    print(f"seed {seed}, network by {network}: repeat it with\n  {command}", flush=True)
     for fault, why in impossible.items():
         print(f"left out here: {fault} ({why})", flush=True)
     outcomes: list[Outcome] = []
@@ -76,17 +81,11 @@ def main() -> None:
                 outcomes.append(outcome)
                 directory = Path(scratch) / f"{number}-{server}"
                 directory.mkdir()
-                usable = Trial(
-                    trial.mode, faults, trial.workloads, trial.seconds, trial.pause_seconds
-                )
+                usable = replace(trial, faults=faults)
                 asyncio.run(_run(usable, outcome, directory, library, wish))
                 print("\n".join(summary.lines([outcome])), flush=True)
                 shutil.rmtree(directory, ignore_errors=True)
-                report.write(
-                    outcomes,
-                    Path(wish.report),
-                    f"python -m tests.chaos.run {' '.join(sys.argv[1:])}\nseed {seed}",
-                )
+                report.write(outcomes, Path(wish.report), command)
     print("\n".join(["", *summary.lines(outcomes), f"report: {wish.report}"]))
     if not all(outcome.is_good for outcome in outcomes if outcome.server == OURS):
         raise SystemExit(EXIT_BROKEN)
@@ -133,15 +132,25 @@ def _trials(wish: argparse.Namespace) -> list[Trial]:
             faults = chosen or tuple(sorted(mode.survives))
             trials.append(Trial(mode, faults, workloads, 60.0, profile.pause_seconds))
     return [
-        Trial(
-            trial.mode,
-            tuple(fault for fault in trial.faults if trial.mode.fits(fault)),
-            workloads,
-            wish.seconds or trial.seconds,
-            wish.pause or trial.pause_seconds,
+        replace(
+            trial,
+            faults=tuple(fault for fault in trial.faults if trial.mode.fits(fault)),
+            workloads=workloads,
+            seconds=wish.seconds or (seconds_for(wish.count) if wish.count else trial.seconds),
+            pause_seconds=wish.pause or trial.pause_seconds,
+            count=wish.count or trial.count,
         )
         for trial in trials
     ]
+
+
+def command_again(arguments: list[str], seed: int) -> str:
+    """The command that inflicts the same faults, wherever its report goes."""
+    elsewhere = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for option in ("--seed", "--report", "--keep"):
+        elsewhere.add_argument(option)
+    _, rest = elsewhere.parse_known_args(arguments)
+    return shlex.join(["python", "-m", "tests.chaos.run", *rest, "--seed", str(seed)])
 
 
 def _impossible() -> dict[Fault, str]:
@@ -167,6 +176,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seconds", type=float, help="of each trial, without what starts and ends it"
     )
+    parser.add_argument(
+        "--count",
+        type=int,
+        help="of faults in each trial, which then ends; --seconds is the most that it takes",
+    )
     parser.add_argument("--pause", type=float, help="seconds that a paused broker is away")
     parser.add_argument(
         "--rate", type=float, default=150.0, help="sends a second of all workloads together"
@@ -184,7 +198,7 @@ def _list() -> None:
     def show(title: str, rows: Iterable[tuple[str, str]]) -> None:
         print(title)
         for name, what in rows:
-            print(f"  {name:<18}{what}")
+            print(f"  {name:<25}{what}")
 
     show("modes", ((mode.name, mode.what) for mode in MODES.values()))
     show("faults", WHAT_HAPPENS.items())

@@ -22,8 +22,8 @@ from tests.chaos.load.pop import POP, Popped
 from tests.chaos.load.workloads import PUSHED
 from tests.chaos.plan.faults import Fault
 from tests.chaos.plan.profiles import Trial
-from tests.chaos.plan.schedule import plan
-from tests.chaos.world.cluster import Cluster
+from tests.chaos.plan.schedule import group_names, plan
+from tests.chaos.world.cluster import CATCH_UP_SECONDS_MAX, Cluster
 from tests.chaos.world.inflict import Inflictor
 from tests.chaos.world.network import Network
 from tests.chaos.world.processes import ServerFailed
@@ -32,7 +32,8 @@ from tests.interop.servers import ServerCommands
 DRAIN_SECONDS_MAX: Final = 90.0
 QUIET_SECONDS: Final = 15.0
 """When nothing came for so long, what is missing will not come: retries, revivals and checks are sooner."""
-CATCH_UP_SECONDS_MAX: Final = 30.0
+END_SECONDS: Final = 3.0
+"""The workloads go on for so long after the last of a number of faults."""
 LOOK_SECONDS: Final = 0.5
 TELL_SECONDS: Final = 5.0
 
@@ -108,10 +109,11 @@ class Run:
         trial, cluster = self._trial, self._cluster
         for topic in trial.workloads:
             await cluster.create_topic(topic)
-        for slave in await cluster.slaves_without(trial.workloads[-1]):
-            self._outcome.notes.append(
-                f"{slave} did not get the topics of its master before the run"
-            )
+        for group in group_names(trial.mode):
+            for slave in await cluster.behind(group):
+                self._outcome.notes.append(
+                    f"{slave} did not get the topics of its master before the run"
+                )
         self._began = time.monotonic()
         planned = plan(
             self._outcome.seed,
@@ -119,6 +121,7 @@ class Run:
             trial.mode,
             trial.faults,
             pause_seconds=trial.pause_seconds,
+            count=trial.count,
         )
         context = Context(
             name_servers=cluster.network.name_server,
@@ -136,7 +139,12 @@ class Run:
             telling = asyncio.create_task(self._tell_now_and_then())
             stack.callback(telling.cancel)
             await self._inflictor.run(planned, trial.seconds)
-            await asyncio.sleep(max(0.0, trial.seconds - self._now()))
+            if len(self._inflictor.inflicted) < trial.count:
+                self._outcome.notes.append(
+                    f"no more faults than {len(self._inflictor.inflicted)} in {trial.seconds:g} s"
+                )
+            end = self._now() + END_SECONDS if trial.count else trial.seconds
+            await asyncio.sleep(max(0.0, end - self._now()))
             for workload in workloads:
                 await workload.stop_sending()
             self._outcome.seconds = round(self._now(), 1)

@@ -50,6 +50,17 @@ def missing(history: History) -> list[str]:
     ]
 
 
+def gone(history: History) -> set[str]:
+    """Ids that are lost, or missing: who has read them before the log lost them does not make it good for a group that
+    reads later."""
+    came = {delivery.id for delivery in history.deliveries if delivery.is_intact}
+    return {
+        id
+        for id, send in acknowledged(history).items()
+        if id not in came or id not in history.stored.get(send.workload, {id})
+    }
+
+
 def altered(history: History) -> list[str]:
     return [
         f"{delivery.queue}/{delivery.offset} came at {delivery.at:.2f} s with another body"

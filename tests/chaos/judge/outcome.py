@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests.chaos.judge.checkers import judge, sent_counts
+from tests.chaos.judge.checkers import gone, judge, sent_counts
 from tests.chaos.judge.history import ACKNOWLEDGED, History
 from tests.chaos.plan.faults import Fault
 from tests.chaos.plan.modes import Count, Mode
@@ -18,7 +18,8 @@ SHOWN_MAX: Final = 20
 
 @dataclass
 class Outcome:
-    """``error`` is why the trial came to no end, if it did not. ``roles`` are (second, host, role), in order."""
+    """``gone`` counts the acknowledged messages that are lost or missing, each once. ``error`` is why the trial came to
+    no end, if it did not. ``roles`` are (second, host, role), in order."""
 
     server: str
     mode: str
@@ -30,6 +31,7 @@ class Outcome:
     promised: list[str] = field(default_factory=list)
     violations: dict[str, list[str]] = field(default_factory=dict)
     sends: dict[str, int] = field(default_factory=dict)
+    gone: int = 0
     delivered: int = 0
     send_gap_seconds: float = 0.0
     delivery_gap_seconds: float = 0.0
@@ -61,6 +63,7 @@ def conclude(outcome: Outcome, history: History, mode: Mode, inflicted: Iterable
     }
     outcome.promised = sorted(count.value for count in mode.promised(inflicted))
     outcome.sends = sent_counts(history)
+    outcome.gone = len(gone(history))
     outcome.delivered = len(history.deliveries)
     acknowledged = [send.ended for send in history.sends if send.status == ACKNOWLEDGED]
     delivered = [delivery.at for delivery in history.deliveries]

@@ -24,6 +24,7 @@ class Fault(StrEnum):
     ADD_REPLICA = "add-replica"
     REMOVE_REPLICA = "remove-replica"
     FAIL_OVER = "fail-over"
+    DISK_LOST = "disk-lost"
 
 
 WHAT_HAPPENS: Final = {
@@ -44,6 +45,7 @@ WHAT_HAPPENS: Final = {
     Fault.ADD_REPLICA: "an empty slave joins a group",
     Fault.REMOVE_REPLICA: "that slave leaves for good",
     Fault.FAIL_OVER: "a master's machine loses power, its slave is made master, the old one returns as slave",
+    Fault.DISK_LOST: "a master's machine is gone with its disk, its slave is made master, an empty one takes its place",
 }
 
 NETWORK: Final = frozenset({Fault.CUT, Fault.CUT_IN, Fault.CUT_OUT, Fault.SLOW, Fault.LOSSY})
@@ -57,6 +59,9 @@ NEEDS_ROOT: Final = frozenset({Fault.FULL_DISK})
 """A small file system is mounted."""
 
 NEEDS_SLAVES: Final = frozenset({Fault.ADD_REPLICA, Fault.REMOVE_REPLICA, Fault.FAIL_OVER})
+
+OF_A_MASTER: Final = frozenset({Fault.FAIL_OVER, Fault.DISK_LOST})
+"""Those that hit whoever is the master of a group at that time."""
 
 GENTLE: Final = NETWORK | {Fault.PAUSE, Fault.CLOCK, Fault.NAME_SERVER}
 """Those that end no broker: what it holds in memory stays."""

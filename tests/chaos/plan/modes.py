@@ -66,6 +66,20 @@ class Mode:
     def fits(self, fault: Fault) -> bool:
         return self.slaves > 0 or fault not in NEEDS_SLAVES
 
+    def may_lose(self, fault: Fault) -> str:
+        """What of the acknowledged messages may be gone after a fault, as docs/reliability.md says it; empty: none."""
+        if fault in self.survives:
+            return ""
+        if fault is Fault.BIT_FLIP:
+            return "what it hit, where no replica has it"
+        if fault is Fault.POWER_LOSS:
+            return "the last ones may be lost"
+        return (
+            "those that had not reached the slave may be lost"
+            if self.slaves
+            else "all that it had is lost"
+        )
+
     def promised(self, faults: Iterable[Fault]) -> frozenset[Count]:
         """What must be 0 after a run with these faults."""
         chosen = frozenset(faults)
@@ -80,6 +94,7 @@ class Mode:
 
 
 _REPLICAS = frozenset({Fault.ADD_REPLICA, Fault.REMOVE_REPLICA})
+_SLAVE_HAS_ALL = _REPLICAS | {Fault.FAIL_OVER, Fault.DISK_LOST}
 
 MODES: Final = {
     mode.name: mode
@@ -112,13 +127,31 @@ MODES: Final = {
             SURVIVED_BY_ALL | _REPLICAS,
         ),
         Mode(
+            "async-master-sync-flush",
+            "ASYNC_MASTER and a slave, SYNC_FLUSH",
+            1,
+            1,
+            "ASYNC_MASTER",
+            "SYNC_FLUSH",
+            SURVIVED_BY_ALL | _REPLICAS | {Fault.POWER_LOSS},
+        ),
+        Mode(
             "sync-master",
             "SYNC_MASTER and a slave, ASYNC_FLUSH",
             1,
             1,
             "SYNC_MASTER",
             "ASYNC_FLUSH",
-            SURVIVED_BY_ALL | _REPLICAS | {Fault.FAIL_OVER},
+            SURVIVED_BY_ALL | _SLAVE_HAS_ALL,
+        ),
+        Mode(
+            "sync-master-sync-flush",
+            "SYNC_MASTER and a slave, SYNC_FLUSH",
+            1,
+            1,
+            "SYNC_MASTER",
+            "SYNC_FLUSH",
+            SURVIVED_BY_ALL | _SLAVE_HAS_ALL | {Fault.POWER_LOSS},
         ),
         Mode(
             "2m-noslave",
@@ -145,7 +178,7 @@ MODES: Final = {
             1,
             "SYNC_MASTER",
             "ASYNC_FLUSH",
-            SURVIVED_BY_ALL | _REPLICAS | {Fault.FAIL_OVER},
+            SURVIVED_BY_ALL | _SLAVE_HAS_ALL,
         ),
     )
 }

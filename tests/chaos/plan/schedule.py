@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from tests.chaos.plan.faults import Fault
+from tests.chaos.plan.faults import OF_A_MASTER, Fault
 from tests.chaos.plan.modes import Mode
 
 BEGIN_SECONDS: Final = 3.0
 """The workloads run undisturbed for so long."""
 GAP_SECONDS: Final = (1.0, 4.0)
-ROLLING_SECONDS: Final = 6.0
+ROLLING_SECONDS: Final = 2.0
+"""For each broker."""
 JUMP_SECONDS: Final = (5.0, 1800.0)
 
 # How long a fault lasts; for those that end a process, how long it is away.
@@ -33,6 +34,7 @@ _LASTS: Final = {
     Fault.ADD_REPLICA: (2.0, 4.0),
     Fault.REMOVE_REPLICA: (0.5, 1.0),
     Fault.FAIL_OVER: (0.5, 3.0),
+    Fault.DISK_LOST: (0.5, 3.0),
 }
 
 
@@ -67,9 +69,18 @@ def broker_names(mode: Mode) -> list[str]:
 
 
 def plan(
-    seed: int, seconds: float, mode: Mode, kinds: Iterable[Fault], *, pause_seconds: float
+    seed: int,
+    seconds: float,
+    mode: Mode,
+    kinds: Iterable[Fault],
+    *,
+    pause_seconds: float,
+    count: int = 0,
 ) -> list[PlannedFault]:
-    """One fault after the other: each ends before the next begins, as the promises are about one at a time."""
+    """One fault after the other: each ends before the next begins, as the promises are about one at a time.
+
+    With a ``count`` there are so many, however long it takes; else as many as end within ``seconds``.
+    """
     random = Random(seed)
     wanted = sorted(kind for kind in set(kinds) if mode.fits(kind))
     planned: list[PlannedFault] = []
@@ -77,7 +88,7 @@ def plan(
     for kind in _in_turn(random, wanted):
         low, high = _lasts(kind, pause_seconds, mode)
         lasts = random.uniform(low, high)
-        if at + lasts > seconds:
+        if (len(planned) == count) if count else (at + lasts > seconds):
             break
         target = random.choice(_targets(kind, mode))
         amount = _amount(random, kind)
@@ -88,6 +99,11 @@ def plan(
         )
         at += lasts + random.uniform(*GAP_SECONDS)
     return planned
+
+
+def begin_of(fault: PlannedFault, before_ended: float) -> float:
+    """When a fault really begins: clients get something done after the one before, also when that took too long."""
+    return max(fault.at, before_ended + GAP_SECONDS[0])
 
 
 def _in_turn(random: Random, kinds: list[Fault]) -> Iterator[Fault]:
@@ -118,7 +134,7 @@ def _targets(kind: Fault, mode: Mode) -> list[str]:
         return ["all"]
     if kind in (Fault.ADD_REPLICA, Fault.REMOVE_REPLICA):
         return group_names(mode)[:1]
-    if kind is Fault.FAIL_OVER:
+    if kind in OF_A_MASTER:
         return group_names(mode)
     return broker_names(mode)
 

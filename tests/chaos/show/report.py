@@ -77,7 +77,7 @@ def _cell(outcome: Outcome, name: str) -> str:
 
 
 def _matrix(outcomes: Sequence[Outcome]) -> str:
-    """Modes × faults, from the trials that had one kind of fault only: what was lost of what was acknowledged."""
+    """Modes × faults, from the trials that had one kind of fault only: what is gone of what was acknowledged."""
     alone = [outcome for outcome in outcomes if len(outcome.faults) == 1]
     if len(alone) < 2:
         return ""
@@ -105,7 +105,7 @@ def _lost(alone: Sequence[Outcome], server: str, mode: str, fault: Fault) -> str
     ]
     if not found:
         return ""
-    lost = sum(each.counts.get(Count.LOST, 0) for each in found)
+    lost = sum(each.gone for each in found)
     sent = sum(each.sends.get(OK, 0) for each in found)
     times = sum(len(each.inflicted) for each in found)
     error = " (no end)" if any(each.error for each in found) else ""

@@ -13,13 +13,16 @@ OK = "SEND_OK"
 def lines(outcomes: Iterable[Outcome]) -> list[str]:
     """``*`` marks a count that this run did not promise to be 0, ``!`` a promise that did not hold."""
     names = [count.value for count in Count]
-    head = f"{'server':<15}{'mode':<13}{'acked':>8}{'other':>7}" + "".join(
+    head = f"{'server':<15}{'mode':<24}{'faults':>7}{'acked':>8}{'other':>7}" + "".join(
         f"{name:>12}" for name in names
     )
     rows = [head]
     for outcome in outcomes:
         other = sum(outcome.sends.values()) - outcome.sends.get(OK, 0)
-        row = f"{outcome.server:<15}{outcome.mode:<13}{outcome.sends.get(OK, 0):>8}{other:>7}"
+        row = (
+            f"{outcome.server:<15}{outcome.mode:<24}{len(outcome.inflicted):>7}"
+            f"{outcome.sends.get(OK, 0):>8}{other:>7}"
+        )
         rows.append(row + "".join(f"{cell(outcome, name):>12}" for name in names))
         rows += [f"  {outcome.mode}: {outcome.error}"] if outcome.error else []
         for name in outcome.broken:

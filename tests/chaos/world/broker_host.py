@@ -108,6 +108,17 @@ class BrokerHost:
         await self.process.kill()
         return self.machine.lose_power(random)
 
+    async def lose_disk(self) -> None:
+        """The machine is gone with all that it had; what starts next under this name is a new one, and empty."""
+        await self.process.kill()
+        # Not the directory itself: a small disk may be mounted there.
+        for entry in self._disk.iterdir():
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+        self.machine.replace()
+
     def fill_disk(self) -> None:
         usage = os.statvfs(self._disk)
         ballast = os.open(self._disk / "ballast", os.O_WRONLY | os.O_CREAT)

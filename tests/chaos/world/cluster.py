@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
 
+from tests.chaos.judge.log_compare import end_of
 from tests.chaos.plan.modes import Mode
 from tests.chaos.plan.schedule import broker_names, group_names
 from tests.chaos.world.broker_host import BrokerHost
@@ -22,7 +23,7 @@ from cometmq.protocol.command import Command
 from cometmq.remoting.client import RemotingClient
 
 KNOWN_SECONDS_MAX: Final = 90.0
-METADATA_SECONDS_MAX: Final = 30.0
+CATCH_UP_SECONDS_MAX: Final = 30.0
 POLL_SECONDS: Final = 0.1
 QUEUES: Final = 2
 
@@ -47,6 +48,7 @@ class Cluster:
         self._library = library
         self._with_disks = with_disks
         self._note_role = note_role
+        self._topics: list[str] = []
         self._client = RemotingClient()
         self._stack = AsyncExitStack()
         self.name_server: ServerProcess
@@ -129,29 +131,53 @@ class Cluster:
             "topicSysFlag": "0",
             "order": "false",
         }
+        if topic not in self._topics:
+            self._topics.append(topic)
         async with asyncio.timeout(KNOWN_SECONDS_MAX):
             for master in self.masters():
                 request = Command(RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
-                reply = await self._client.call(master.address, request, 15.0)
+                while (reply := await self._answer(master, request)) is None:
+                    await asyncio.sleep(POLL_SECONDS)
                 assert reply.code == 0, f"{master.name} refuses {topic}: {reply.remark}"
             while not await self._is_known(topic):
                 await asyncio.sleep(POLL_SECONDS)
 
-    async def slaves_without(self, topic: str) -> list[str]:
-        """Slaves that have not taken over a topic from their master in time."""
-        lacking = [broker for broker in self.brokers.values() if not broker.is_master]
-        request = Command(RequestCode.GET_TOPIC_CONFIG, {"topic": topic})
+    async def create_topics_again(self) -> None:
+        """For a master that has lost them."""
+        for topic in list(self._topics):
+            await self.create_topic(topic)
+
+    async def behind(self, group: str) -> list[str]:
+        """Slaves of a group that do not, in time, get what their master has at this moment: its records, its topics."""
+        wanted = end_of(self.master(group).store / "commitlog")
+        lacking = [broker for broker in self.group(group) if not broker.is_master]
         try:
-            async with asyncio.timeout(METADATA_SECONDS_MAX):
+            async with asyncio.timeout(CATCH_UP_SECONDS_MAX):
                 while lacking:
-                    reply = await self._client.call(lacking[0].address, request, 5.0)
-                    if reply.code == 0:
+                    if await self._has(lacking[0], wanted):
                         lacking.pop(0)
                     else:
                         await asyncio.sleep(POLL_SECONDS)
         except TimeoutError:
             pass
         return [broker.name for broker in lacking]
+
+    async def _has(self, slave: BrokerHost, log_bytes: int) -> bool:
+        if end_of(slave.store / "commitlog") < log_bytes:
+            return False
+        for topic in self._topics:
+            request = Command(RequestCode.GET_TOPIC_CONFIG, {"topic": topic})
+            reply = await self._answer(slave, request)
+            if reply is None or reply.code != 0:
+                return False
+        return True
+
+    async def _answer(self, broker: BrokerHost, request: Command) -> Command | None:
+        """None if it does not come: a broker that has just started may not be known to listen again yet."""
+        try:
+            return await self._client.call(broker.address, request, 15.0)
+        except CometError:
+            return None
 
     async def _is_known(self, topic: str) -> bool:
         request = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})

@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from itertools import count
 from random import Random
-from typing import Final
 
 from tests.chaos.judge.history import History
-from tests.chaos.plan.faults import NETWORK, Fault
-from tests.chaos.plan.schedule import PlannedFault
+from tests.chaos.judge.log_compare import end_of
+from tests.chaos.plan.faults import NETWORK, OF_A_MASTER, Fault
+from tests.chaos.plan.schedule import PlannedFault, begin_of, broker_names
 from tests.chaos.world.bit_rot import flip_a_bit
 from tests.chaos.world.broker_host import BrokerHost
 from tests.chaos.world.cluster import Cluster
 from tests.chaos.world.network import links_under
-
-EXTRA_ID: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +56,7 @@ class Inflictor:
             Fault.ADD_REPLICA: self._add_replica,
             Fault.REMOVE_REPLICA: self._remove_replica,
             Fault.FAIL_OVER: self._fail_over,
+            Fault.DISK_LOST: self._disk_lost,
             **dict.fromkeys(NETWORK, self._network),
         }
 
@@ -66,11 +66,19 @@ class Inflictor:
             # A restart may take longer than planned; then the next fault comes later, or not at all.
             if self._now() > until:
                 break
-            await asyncio.sleep(max(0.0, fault.at - self._now()))
+            ended = self.inflicted[-1].ended if self.inflicted else 0.0
+            await asyncio.sleep(max(0.0, begin_of(fault, ended) - self._now()))
+            lacking = await self._wait_for_slaves(fault) if fault.kind in OF_A_MASTER else ""
             began = self._now()
             self._tell(f"{fault.kind} {fault.target} {fault.amount or ''}")
-            note = await self._acts[fault.kind](fault)
+            note = await self._acts[fault.kind](fault) + lacking
             self.inflicted.append(Inflicted(fault.kind, fault.target, began, self._now(), note))
+
+    async def _wait_for_slaves(self, fault: PlannedFault) -> str:
+        """The promises are about one fault at a time: what the last one did to a slave is made good before the master
+        goes. Returns who is not ready all the same, for the report."""
+        behind = await self._cluster.behind(fault.target)
+        return f", {' and '.join(behind)} still behind" if behind else ""
 
     def _broker(self, fault: PlannedFault) -> BrokerHost:
         return self._cluster.brokers[fault.target]
@@ -175,7 +183,9 @@ class Inflictor:
         # A host stays in the network when its broker is removed, so each one has a name of its own.
         self._extra_count += 1
         name = f"{fault.target}x{self._extra_count}"
-        broker = await cluster.add_broker(name, fault.target, EXTRA_ID)
+        taken = {each.broker_id for each in cluster.group(fault.target)}
+        free = next(number for number in count(1) if number not in taken)
+        broker = await cluster.add_broker(name, fault.target, free)
         await cluster.start_broker(broker)
         await asyncio.sleep(fault.seconds)
         return ""
@@ -184,6 +194,8 @@ class Inflictor:
         broker = self._extra(fault.target)
         if broker is None:
             return "there is none"
+        if broker.is_master:
+            return "it leads its group by now"
         del self._cluster.brokers[broker.name]
         self._cluster.note_down(broker)
         await broker.remove()
@@ -191,21 +203,36 @@ class Inflictor:
         return ""
 
     def _extra(self, group: str) -> BrokerHost | None:
-        extra = (each for each in self._cluster.group(group) if each.broker_id == EXTRA_ID)
-        return next(extra, None)
+        """By its name: ids change hands when a slave is promoted."""
+        planned = broker_names(self._cluster.mode)
+        return next((each for each in self._cluster.group(group) if each.name not in planned), None)
 
     async def _fail_over(self, fault: PlannedFault) -> str:
-        """As an operator does it by hand: the dead master's slave is configured as master and restarted, and the old
-        master comes back as its slave."""
-        cluster = self._cluster
-        old = cluster.master(fault.target)
-        new = next(broker for broker in cluster.group(fault.target) if broker.broker_id == 1)
+        old = self._cluster.master(fault.target)
         note = await old.lose_power(Random(fault.seed))
+        return f"{await self._promote_slave(old, fault.seconds)}, {note}"
+
+    async def _disk_lost(self, fault: PlannedFault) -> str:
+        old = self._cluster.master(fault.target)
+        await old.lose_disk()
+        if self._cluster.mode.slaves:
+            return await self._promote_slave(old, fault.seconds)
+        await self._come_back(old, fault.seconds)
+        await self._cluster.create_topics_again()
+        return "begins again, empty"
+
+    async def _promote_slave(self, old: BrokerHost, seconds: float) -> str:
+        """As an operator does it by hand: the dead master's slave is configured as master and restarted, and the old
+        master, or what is there in its place, comes back as its slave."""
+        cluster = self._cluster
         cluster.note_down(old)
-        await asyncio.sleep(fault.seconds)
+        await asyncio.sleep(seconds)
+        # Of several slaves the one that has most: a SYNC_MASTER answers when one of them has a message.
+        slaves = [broker for broker in cluster.group(old.group) if broker is not old]
+        new = max(slaves, key=lambda slave: end_of(slave.store / "commitlog"))
         await new.process.stop()
         cluster.note_down(new)
         old.broker_id, new.broker_id = new.broker_id, 0
         await cluster.start_broker(new)
         await cluster.start_broker(old)
-        return f"{old.name} to {new.name}, {note}"
+        return f"{old.name} to {new.name}"

@@ -100,6 +100,12 @@ class Machine:
         self._new_boot()
         return f"{lost} unsynced pages, {share:.0%} kept"
 
+    def replace(self) -> None:
+        """By a new one, which knows nothing of what was ever synced."""
+        shutil.rmtree(self._shadow)
+        self._shadow.mkdir()
+        self._new_boot()
+
     def _new_boot(self) -> None:
         self._boot.write_text(f"{uuid.uuid4()}\n")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from tests.chaos.judge.checkers import CHECKS, judge
+from tests.chaos.judge.checkers import CHECKS, gone, judge
 from tests.chaos.judge.history import (
     FAILED,
     ROLLED_BACK,
@@ -150,6 +150,23 @@ def test_what_a_fault_destroyed_on_purpose_is_not_lost() -> None:
     plant_lost(story)
     story.history.damaged.add("sends/0/9")
     assert not any(judge(story.history).values())
+
+
+def test_gone_is_what_was_lost_or_is_missing_each_once() -> None:
+    story = good_story()
+    assert gone(story.history) == set()
+    plant_lost(story)
+    story.history.stored["sends"].discard("sends/0/9")
+    story.history.stored["ordered"].discard("ordered/0/0")
+    assert gone(story.history) == {"sends/0/9", "ordered/0/0"}
+
+
+def test_without_an_audit_only_what_never_came_is_gone() -> None:
+    story = good_story()
+    story.history.stored.clear()
+    plant_lost(story)
+    story.history.stored.clear()
+    assert gone(story.history) == {"sends/0/9"}
 
 
 def test_a_queue_that_is_read_again_after_a_crash_is_not_reordered() -> None:

@@ -57,6 +57,15 @@ def test_power_loss_keeps_what_was_synced_and_no_more(machine: Machine, disk: Pa
     assert (disk / "log").read_bytes() == b"synced".ljust(3 * 4096, b"\0")
 
 
+def test_a_new_machine_knows_nothing_of_what_the_lost_one_had_synced(
+    machine: Machine, disk: Path
+) -> None:
+    run(machine, WRITES, disk / "log")
+    machine.replace()
+    machine.lose_power(Random(1))
+    assert not (disk / "log").exists() or not any((disk / "log").read_bytes())
+
+
 def test_a_renamed_file_keeps_its_content(machine: Machine, disk: Path) -> None:
     run(machine, WRITES + "os.rename(sys.argv[1], sys.argv[2])", disk / "log.tmp", disk / "log")
     machine.lose_power(Random(1))
@@ -87,4 +96,7 @@ def test_a_power_loss_is_a_new_boot(machine: Machine) -> None:
     before = run(machine, program)
     assert run(machine, program) == before
     machine.lose_power(Random(1))
-    assert run(machine, program) != before
+    later = run(machine, program)
+    assert later != before
+    machine.replace()
+    assert run(machine, program) not in (before, later)

@@ -8,7 +8,7 @@ import pytest
 from tests.chaos.plan.faults import GENTLE, WHAT_HAPPENS, Fault
 from tests.chaos.plan.modes import MEANING, MODES, Count
 from tests.chaos.plan.profiles import PROFILES, faults_named, trials_of, workloads_named
-from tests.chaos.plan.schedule import broker_names, plan
+from tests.chaos.plan.schedule import begin_of, broker_names, plan
 
 
 def test_a_seed_is_a_schedule() -> None:
@@ -38,6 +38,26 @@ def test_a_run_that_is_too_short_has_no_fault() -> None:
     assert plan(1, 3, MODES["async-flush"], Fault, pause_seconds=1) == []
 
 
+@pytest.mark.parametrize("kind", [Fault.FAIL_OVER, Fault.DISK_LOST])
+def test_the_loss_of_a_master_hits_a_group_whoever_leads_it(kind: Fault) -> None:
+    planned = plan(1, 600, MODES["2m-2s-sync"], [kind], pause_seconds=1)
+    assert {fault.target for fault in planned} == {"b1", "b2"}
+
+
+def test_a_plan_can_be_bound_by_number() -> None:
+    mode = MODES["async-flush"]
+    planned = plan(1, 10, mode, [Fault.KILL], pause_seconds=1, count=50)
+    assert len(planned) == 50
+    assert planned[0] == plan(1, 10, mode, [Fault.KILL], pause_seconds=1)[0]
+    assert plan(1, 10, mode, [], pause_seconds=1, count=50) == []
+
+
+def test_clients_get_something_done_between_faults_of_a_late_plan() -> None:
+    second = plan(1, 60, MODES["async-flush"], [Fault.KILL], pause_seconds=1)[1]
+    assert begin_of(second, second.at - 2) == second.at
+    assert begin_of(second, second.at + 5) == second.at + 6
+
+
 def test_names_of_brokers() -> None:
     assert broker_names(MODES["2m-2s-sync"]) == ["b1", "b1s1", "b2", "b2s1"]
 
@@ -50,13 +70,35 @@ def test_names_of_brokers() -> None:
         ("sync-flush", Fault.POWER_LOSS, True),
         ("async-master", Fault.FAIL_OVER, False),
         ("sync-master", Fault.FAIL_OVER, True),
+        ("sync-master", Fault.POWER_LOSS, False),
+        ("async-master-sync-flush", Fault.POWER_LOSS, True),
+        ("async-master-sync-flush", Fault.FAIL_OVER, False),
+        ("sync-master-sync-flush", Fault.POWER_LOSS, True),
+        ("sync-master-sync-flush", Fault.FAIL_OVER, True),
+        ("sync-flush", Fault.DISK_LOST, False),
+        ("async-master-sync-flush", Fault.DISK_LOST, False),
+        ("sync-master", Fault.DISK_LOST, True),
+        ("sync-master-sync-flush", Fault.DISK_LOST, True),
     ],
 )
 def test_nothing_is_lost_by_a_mode_that_survives(
     mode: str, fault: Fault, is_promised: bool
 ) -> None:
     assert (Count.LOST in MODES[mode].promised([Fault.CUT, fault])) is is_promised
+    assert (MODES[mode].may_lose(fault) == "") is is_promised
     assert Count.ALTERED in MODES[mode].promised(Fault)
+
+
+def test_a_disk_that_is_lost_takes_offsets_and_order_with_it_but_makes_nothing_up() -> None:
+    promised = MODES["async-flush"].promised([Fault.DISK_LOST])
+    assert promised == {Count.ALTERED, Count.PHANTOM, Count.DIVERGED, Count.EARLY}
+
+
+def test_what_a_mode_may_lose_in_words() -> None:
+    assert MODES["sync-flush"].may_lose(Fault.DISK_LOST) == "all that it had is lost"
+    assert "not reached the slave" in MODES["async-master"].may_lose(Fault.DISK_LOST)
+    assert "not reached the slave" in MODES["async-master"].may_lose(Fault.FAIL_OVER)
+    assert "the last ones" in MODES["sync-master"].may_lose(Fault.POWER_LOSS)
 
 
 def test_offsets_stay_while_no_broker_ends() -> None:
@@ -75,9 +117,37 @@ def test_profiles_last_as_long_as_they_say() -> None:
     assert seconds["ci"] < 120
     assert seconds["ten"] < 600
     assert seconds["hour"] < 3600
+    # Beside the faults, a trial needs some 7 s to start and end, and 15 s more if something is lost.
+    assert _planned_seconds("modes") + 28 * 12 < 20 * 60
+    assert _planned_seconds("fifty") < 12 * 60
     for profile in PROFILES.values():
         for trial in trials_of(profile):
             assert all(trial.mode.fits(fault) for fault in trial.faults)
+
+
+def _planned_seconds(profile: str) -> float:
+    ends = []
+    for seed, trial in enumerate(trials_of(PROFILES[profile])):
+        last = plan(seed, 0, trial.mode, trial.faults, pause_seconds=1, count=trial.count)[-1]
+        ends.append(last.at + last.seconds)
+        assert last.at + last.seconds < trial.seconds
+    return sum(ends)
+
+
+def test_the_page_is_measured_by_every_mode_of_one_group_with_each_failure_alone() -> None:
+    trials = trials_of(PROFILES["modes"])
+    assert len(trials) == len({(trial.mode.name, trial.faults) for trial in trials}) == 28
+    assert all(len(trial.faults) == 1 and trial.count > 1 for trial in trials)
+
+
+def test_fifty_times_what_each_mode_survives() -> None:
+    trials = trials_of(PROFILES["fifty"])
+    assert [(trial.mode.name, *trial.faults, trial.count) for trial in trials] == [
+        ("async-flush", Fault.KILL, 50),
+        ("sync-flush", Fault.POWER_LOSS, 50),
+        ("sync-master", Fault.FAIL_OVER, 50),
+    ]
+    assert all(set(trial.faults) <= trial.mode.survives for trial in trials)
 
 
 def test_names_on_the_command_line() -> None:

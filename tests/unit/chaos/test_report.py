@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from tests.chaos.judge.history import Delivery, History, Send
 from tests.chaos.judge.outcome import Outcome, by_second, conclude, longest_gap
 from tests.chaos.plan.faults import Fault
 from tests.chaos.plan.modes import MODES
+from tests.chaos.run import command_again
 from tests.chaos.show import report, summary
 
 QUEUE = ("b1", 0)
@@ -48,6 +50,7 @@ def test_the_page_needs_nothing_else(tmp_path: Path) -> None:
     assert text.count("<svg") == 2
     trials = json.loads(page.with_suffix(".json").read_text())["trials"]
     assert [trial["counts"]["lost"] for trial in trials] == [1, 0]
+    assert [trial["gone"] for trial in trials] == [1, 0]
 
 
 def test_only_what_was_promised_is_a_broken_promise() -> None:
@@ -62,6 +65,21 @@ def test_the_terminal_marks_broken_and_open_counts() -> None:
     assert summary.cell(outcome(lost=True, fault=Fault.POWER_LOSS), "lost") == "1*"
     assert summary.cell(outcome(lost=False), "lost") == "0"
     assert any("never came" in line for line in summary.lines([outcome(lost=True)]))
+
+
+def test_the_terminal_shows_how_many_faults_there_were() -> None:
+    head, row, *_ = summary.lines([outcome(lost=False)])
+    assert head.split()[:4] == ["server", "mode", "faults", "acked"]
+    assert row.split()[:4] == ["cometmq", "async-flush", "1", "1"]
+    assert len(head) == len(row)
+    longest = max(MODES, key=len)
+    assert f"{longest} " in summary.lines([replace(outcome(lost=False), mode=longest)])[1]
+
+
+def test_the_command_that_repeats_a_run_has_its_seed_and_not_its_files() -> None:
+    given = ["--profile", "ci", "--seed=3", "--report", "x y.html", "--keep", "there"]
+    assert command_again(given, 3) == "python -m tests.chaos.run --profile ci --seed 3"
+    assert command_again(["--faults", "kill"], 8).endswith(" --faults kill --seed 8")
 
 
 def test_curves() -> None:

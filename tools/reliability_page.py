@@ -1,0 +1,196 @@
+"""Puts what the chaos harness has measured into docs/reliability.md, between the marks that are there for it.
+
+python -m tools.reliability_page --modes build/chaos-modes.json --fifty build/chaos-fifty.json
+
+A report that is given is kept in ``tests/chaos/results``, without curves and single faults; the page is written from
+what is there. Without a report it is written again, as after a change of the promises.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tests.chaos.plan.faults import Fault
+from tests.chaos.plan.modes import ALWAYS, MODES, Count, Mode
+from tests.chaos.plan.profiles import PAGE_FAULTS, PAGE_MODES
+from tools.performance_page import fill
+
+ROOT: Final = Path(__file__).parent.parent
+PAGE: Final = ROOT / "docs" / "reliability.md"
+RESULTS: Final = ROOT / "tests" / "chaos" / "results"
+OURS: Final = "cometmq"
+OF_THE_MODES: Final = "modes"
+WITH_FIGURES: Final = ("fifty", "ten", "hour")
+
+HEADS: Final = {
+    Fault.ROLLING: "1 stopped",
+    Fault.KILL: "2 killed",
+    Fault.POWER_LOSS: "3, 4 crash or power loss, comes back as what it was",
+    Fault.FAIL_OVER: "3, 4 and the slave is promoted",
+    Fault.DISK_LOST: "5, 6 gone for ever",
+}
+COUNTED: Final = (Count.LOST, Count.MISSING, *sorted(ALWAYS))
+
+Trial = Mapping[str, Any]
+Result = Mapping[str, Any]
+
+
+def main() -> None:
+    given = vars(_parser().parse_args())
+    for name, report in given.items():
+        if report is not None:
+            kept = strip(json.loads(Path(report).read_text(encoding="utf-8")))
+            RESULTS.mkdir(exist_ok=True)
+            _file_of(name).write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    PAGE.write_text(render(PAGE.read_text(encoding="utf-8"), stored()), encoding="utf-8")
+    print(f"written: {PAGE.relative_to(ROOT)}")
+
+
+def stored() -> dict[str, Result]:
+    """What was measured last, by profile."""
+    names = (OF_THE_MODES, *WITH_FIGURES)
+    return {
+        name: json.loads(_file_of(name).read_text(encoding="utf-8"))
+        for name in names
+        if _file_of(name).exists()
+    }
+
+
+def strip(report: Mapping[str, Any]) -> dict[str, Any]:
+    """What the page needs of a report that the harness wrote."""
+    return {
+        "command": report["command"],
+        "trials": [_strip_trial(trial) for trial in report["trials"] if trial["server"] == OURS],
+    }
+
+
+def render(text: str, results: Mapping[str, Result]) -> str:
+    text = fill(text, "modes", modes_part(results.get(OF_THE_MODES)))
+    return fill(
+        text,
+        "figures",
+        figures_part({name: results[name] for name in WITH_FIGURES if name in results}),
+    )
+
+
+def modes_part(result: Result | None) -> str:
+    """Modes × kinds of failure: what is promised, and what was measured."""
+    trials: Sequence[Trial] = result["trials"] if result else ()
+    lines = [["`flushDiskType`, `brokerRole`", *(HEADS[fault] for fault in PAGE_FAULTS)]]
+    for name in PAGE_MODES:
+        mode = MODES[name]
+        lines.append([title(mode), *(cell(mode, fault, trials) for fault in PAGE_FAULTS)])
+    table = _table(lines, ":---")
+    if result is None:
+        return table
+    wrong = ", ".join(f"{_sum(trials, count)} {count}" for count in sorted(ALWAYS))
+    return f"{table}\n\n`{result['command']}`. All trials together: {wrong}."
+
+
+def title(mode: Mode) -> str:
+    slaves = "without slaves" if not mode.slaves else "with a slave"
+    return f"{mode.flush}, {mode.role} {slaves}"
+
+
+def cell(mode: Mode, fault: Fault, trials: Iterable[Trial]) -> str:
+    if not mode.fits(fault):
+        return "–"
+    found = [each for each in trials if (each["mode"], each["faults"]) == (mode.name, [fault])]
+    inflicted = sum(each["inflicted"] for each in found)
+    promise = mode.may_lose(fault) or "kept"
+    if not inflicted:
+        return f"{promise} (not measured)"
+    gone = sum(each["gone"] for each in found)
+    if any(each["error"] for each in found):
+        promise = f"{promise}, **but a trial came to no end**"
+    elif gone and fault in mode.survives:
+        promise = "**promised to be kept**"
+    acknowledged = sum(each["acknowledged"] for each in found)
+    return f"{promise} ({gone:,} of {acknowledged:,} lost, {inflicted} faults)"
+
+
+def figures_part(results: Mapping[str, Result]) -> str:
+    """The long runs, trial by trial, and the commands that repeat them."""
+    if not results:
+        return "Not measured yet."
+    lines = [
+        [
+            "profile, mode",
+            "faults",
+            "acknowledged",
+            *COUNTED,
+            "s without a send",
+            "s without a delivery",
+            "seed",
+        ]
+    ]
+    for name, result in results.items():
+        lines += [_figures(name, trial) for trial in result["trials"]]
+    commands = "\n".join(result["command"] for result in results.values())
+    return f"{_table(lines, '---:')}\n\n```text\n{commands}\n```"
+
+
+def _figures(profile: str, trial: Trial) -> list[str]:
+    kinds = trial["kinds"]
+    faults = f"{trial['inflicted']} {kinds[0] if len(kinds) == 1 else f'of {len(kinds)} kinds'}"
+    error = f", **no end**: {trial['error']}" if trial["error"] else ""
+    return [
+        f"{profile}, {trial['mode']}{error}",
+        faults,
+        f"{trial['acknowledged']:,}",
+        *(_count(trial, count) for count in COUNTED),
+        f"{trial['send_gap_seconds']:.1f}",
+        f"{trial['delivery_gap_seconds']:.1f}",
+        str(trial["seed"]),
+    ]
+
+
+def _count(trial: Trial, count: Count) -> str:
+    value = trial["counts"].get(count, 0)
+    if not value:
+        return "0"
+    return f"**{value:,}**" if count in trial["promised"] else f"{value:,}, not promised"
+
+
+def _strip_trial(trial: Trial) -> dict[str, Any]:
+    kept = ("mode", "seed", "faults", "counts", "promised", "gone")
+    gaps = ("send_gap_seconds", "delivery_gap_seconds")
+    return {
+        **{name: trial[name] for name in (*kept, *gaps, "error")},
+        "inflicted": len(trial["inflicted"]),
+        "kinds": sorted({fault["kind"] for fault in trial["inflicted"]}),
+        "acknowledged": trial["sends"].get("SEND_OK", 0),
+    }
+
+
+def _sum(trials: Iterable[Trial], count: Count) -> int:
+    return sum(trial["counts"].get(count, 0) for trial in trials)
+
+
+def _table(lines: Sequence[Sequence[str]], align: str) -> str:
+    head, *rest = lines
+    rule = [":---", *(align for _ in head[1:])]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (head, rule, *rest))
+
+
+def _file_of(profile: str) -> Path:
+    return RESULTS / f"{profile}.json"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.reliability_page",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    for name in (OF_THE_MODES, *WITH_FIGURES):
+        parser.add_argument(f"--{name}", metavar="JSON", help=f"a report of --profile {name}")
+    return parser
+
+
+if __name__ == "__main__":
+    main()
