@@ -192,7 +192,7 @@ async def test_a_setting_takes_effect_at_once() -> None:
         assert (await admin.ask(25, None, b"storePathRootDir=/tmp\n")).code == 16
 
 
-@pytest.mark.parametrize("code", [50, 907, 3001])
+@pytest.mark.parametrize("code", [50, 902, 3001])
 async def test_what_does_not_exist_yet_is_not_supported(code: int) -> None:
     async with admin_at_work() as admin:
         reply = await admin.ask(code)
