@@ -284,7 +284,10 @@ class ReplicaWorld:
         start = max(broker.log_start, master.log_start)
         for topic, queue_id in QUEUES:
             found = [_queue(one, topic, queue_id, start) for one in (broker, master)]
-            if found[0] != found[1] and _was_numbered_anew(broker, master, topic, queue_id, start):
+            if found[0] != found[1] and (
+                _was_numbered_anew(broker, master, topic, queue_id, start)
+                or _was_numbered_anew(master, broker, topic, queue_id, start)
+            ):
                 continue
             assert found[0] == found[1], f"{topic}/{queue_id} of {broker} is not that of {master}"
 
@@ -303,7 +306,7 @@ def _queue(
 def _was_numbered_anew(
     broker: ReplicaBroker, master: ReplicaBroker, topic: str, queue_id: int, start: int
 ) -> bool:
-    """Whether the master gave a number in a queue that an older record of another broker has.
+    """Whether ``master``, now or earlier, gave a number in a queue that an older record of ``broker`` has.
 
     A broker that began with its master's later files does not know how far queues without new records had come. As a
     master it begins them at 0 again, as RocketMQ does. Who has the older numbers has no entry for the new ones.

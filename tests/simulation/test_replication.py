@@ -34,7 +34,29 @@ from cometmq.store.watermarks import Watermark
 SEEDS = int(os.environ.get("COMETMQ_REPLICATION_SEEDS", "1000"))
 FIRST_SEED = int(os.environ.get("COMETMQ_SEED", "0"))
 PARTS = 4
-FOUND = [7, 15, 18, 20, 25, 52, 53, 89, 93, 121, 140, 169, 182, 231, 358, 397, 550, 599, 928]
+FOUND = [
+    7,
+    15,
+    18,
+    20,
+    25,
+    52,
+    53,
+    65,
+    89,
+    93,
+    121,
+    140,
+    169,
+    182,
+    231,
+    358,
+    397,
+    550,
+    599,
+    880,
+    928,
+]
 FOUND += [1099, 1396, 1458, 1547, 1655, 1871, 1921, 2316, 2334, 2603, 5475, 5789, 6080]
 FOUND += [7969, 8783, 9767, 11462, 14760, 15364, 16508, 16737]
 """Seeds that failed once; what they showed is mended."""

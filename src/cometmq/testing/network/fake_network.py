@@ -87,7 +87,8 @@ class MemoryNetwork:
         """``end`` learns that the connection is gone, its peer does not."""
         end.forget()
         end.peer.forget()
-        end.peer.is_in_void = True
+        # Both: what an end writes until it is told must not arrive, since what it wrote before does not.
+        end.is_in_void = end.peer.is_in_void = True
         end.lose_later(ConnectionResetError("timed out"), 0.0)
 
     def came_up(self, process: Process) -> None:
@@ -188,7 +189,7 @@ class MemoryTransport(asyncio.Transport):
         self.is_client = is_client
         self.is_up = True
         self.is_in_void = False
-        """The peer is gone, and nobody said so."""
+        """The peer is gone, and nobody said so, or not yet."""
         self._is_closing = False
         self._is_ending = False
         self._has_begun = False
@@ -250,6 +251,12 @@ class MemoryTransport(asyncio.Transport):
     def is_closing(self) -> bool:
         return self._is_closing
 
+    def pause_reading(self) -> None:
+        """The network has its own pace."""
+
+    def resume_reading(self) -> None:
+        return None
+
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """The network has its own, so small that they matter."""
 
@@ -290,10 +297,21 @@ class MemoryTransport(asyncio.Transport):
         if self._is_paused and len(self._buffer) < BUFFER_BYTES_MAX // 2 and self.is_up:
             self._is_paused = False
             self.later(0.0, self.protocol.resume_writing)
-        assert isinstance(peer.protocol, asyncio.Protocol)
         if self._is_ending and not self._buffer:
             self.later(0.0, self.abort)
-        peer.protocol.data_received(data)
+        peer._receive(data)
+
+    def _receive(self, data: bytes) -> None:
+        protocol = self.protocol
+        if isinstance(protocol, asyncio.Protocol):
+            protocol.data_received(data)
+            return
+        assert isinstance(protocol, asyncio.BufferedProtocol)
+        while data and self.is_up:
+            room = memoryview(protocol.get_buffer(-1))
+            part, data = data[: len(room)], data[len(room) :]
+            room[: len(part)] = part
+            protocol.buffer_updated(len(part))
 
     def __repr__(self) -> str:
         return f"<MemoryTransport {self.process.host} to {self.get_extra_info('peername')}>"
