@@ -81,6 +81,12 @@ class Server:
         self._log = directory / f"{name}.log"
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def pid(self) -> int:
+        """Of the running process."""
+        assert self._process is not None, self.name
+        return self._process.pid
+
     def start(self, is_ready: Callable[[], bool]) -> None:
         """Starts the process and returns when it is ready; raises when it ends before or takes too long."""
         with self._log.open("ab") as log:

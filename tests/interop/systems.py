@@ -165,6 +165,12 @@ class Broker:
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        """Of the running process."""
+        assert self._server is not None, self.name
+        return self._server.pid
+
     def start(self, commands: ServerCommands, *, until_known: bool = True) -> None:
         """Returns when the broker accepts connections and every name server knows it (``until_known``)."""
         addresses = ";".join(each.address for each in self._name_servers)

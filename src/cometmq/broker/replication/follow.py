@@ -76,8 +76,10 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Append:
+    """At once: the data may be a view of memory that is used again."""
+
     offset: int
-    data: bytes
+    data: bytes | memoryview
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,34 +206,35 @@ class Follow:
             self._lowest = self._asked_from = self._first = self._next = piece.offset
         if piece.offset != self._next:
             return [Reconnect(f"the master sent offset {piece.offset}, expected {self._next}")]
+        data = bytes(piece.data)
         if self._dispute is not None:
-            self._next += len(piece.data)
-            self._dispute.theirs += piece.data
+            self._next += len(data)
+            self._dispute.theirs += data
             return self._settle(self._dispute)
-        known = min(len(piece.data), log.end - piece.offset)
+        known = min(len(data), log.end - piece.offset)
         own = log.read(piece.offset, known)
-        if own != piece.data[:known]:
-            return self._differs(piece.offset + _first_difference(own, piece.data), piece)
+        if own != data[:known]:
+            return self._differs(piece.offset, data, piece.offset + _first_difference(own, data))
         self._next += known
         if self._next < log.end:
             return []
         self._is_following = True
         self._look_back = LOOK_BACK_BYTES
-        rest = piece.data[known:]
-        if rest:
+        if rest := data[known:]:
             return self._appended(Piece(self._next, rest), now)
         return [self._report(log.end, now)]
 
-    def _differs(self, offset: int, piece: Piece) -> list[Instruction]:
+    def _differs(self, start: int, data: bytes, offset: int) -> list[Instruction]:
+        """The master's bytes from ``start`` on are not those of this log from ``offset`` on."""
         log = self._log
         at = log.record_around(offset, self._asked_from)
         # What was asked for may not even begin a record in the master's log.
         if at == self._asked_from or not log.is_sound(at):
             return [self._give_way(at)]
         # What came of it in earlier pieces was the same as here.
-        before = log.read(at, max(piece.offset - at, 0))
-        self._dispute = _Dispute(at, bytearray(before + piece.data[max(at - piece.offset, 0) :]))
-        self._next = piece.end
+        before = log.read(at, max(start - at, 0))
+        self._dispute = _Dispute(at, bytearray(before + data[max(at - start, 0) :]))
+        self._next = start + len(data)
         return self._settle(self._dispute)
 
     def _settle(self, dispute: _Dispute) -> list[Instruction]:

@@ -26,12 +26,15 @@ ONLY_READS: Final = -1
 PIECE_BYTES_MAX: Final = 4 * 1024 * 1024 - TRANSFER.size
 """RocketMQ's slaves read into a buffer of 4 MiB, which must hold a whole frame."""
 
+READ_BYTES: Final = 1024 * 1024
+"""The most that a slave reads from the socket at once, unless a frame is larger."""
+
 
 class Piece(NamedTuple):
     """What a master sent: bytes of the log at an offset; or none, which is a heartbeat with the offset to come next."""
 
     offset: int
-    data: bytes
+    data: bytes | memoryview
 
     @property
     def end(self) -> int:
@@ -83,39 +86,71 @@ class ReportReader:
 class TransferReader:
     """Cuts what a master sends into pieces of the log.
 
+    A transport reads into ``room``, so that nothing is copied: ``received`` gives the pieces as views of it.
+
     Args:
         piece_bytes_max: a longer piece is refused before memory is taken for it.
     """
 
     def __init__(self, piece_bytes_max: int = PIECE_BYTES_MAX) -> None:
         self._piece_bytes_max = piece_bytes_max
-        self._pending = bytearray()
+        self._memory = memoryview(bytearray(READ_BYTES))
+        # What was handed out ends at the first of these; what has come ends at the second.
+        self._start = self._end = 0
+        # The size of the frame that is not complete, as far as it is known.
+        self._frame_bytes = 0
 
     @property
     def pending_bytes(self) -> int:
-        return len(self._pending)
+        return self._end - self._start
 
-    def feed(self, data: bytes) -> list[Piece]:
-        """The pieces that are complete now.
+    def room(self) -> memoryview:
+        """Where the next bytes belong. The views of earlier pieces are void after this."""
+        if self._start:
+            pending = self.pending_bytes
+            self._memory[:pending] = self._memory[self._start : self._end]
+            self._start, self._end = 0, pending
+        if self._frame_bytes > len(self._memory):
+            larger = memoryview(bytearray(self._frame_bytes))
+            larger[: self._end] = self._memory[: self._end]
+            self._memory = larger
+        return self._memory[self._end :]
+
+    def received(self, count: int) -> list[Piece]:
+        """So many bytes came into the room. The pieces that are complete now.
 
         Raises:
             RemoteProtocolError: a header that no master sends.
         """
-        pending = self._pending
-        pending += data
+        self._end += count
+        memory, at = self._memory, self._start
         pieces: list[Piece] = []
-        at = 0
-        while len(pending) - at >= TRANSFER.size:
-            offset, size_bytes = TRANSFER.unpack_from(pending, at)
+        self._frame_bytes = 0
+        while self._end - at >= TRANSFER.size:
+            offset, size_bytes = TRANSFER.unpack_from(memory, at)
             if offset < 0 or not 0 <= size_bytes <= self._piece_bytes_max:
+                self._start = self._end
                 raise RemoteProtocolError(
                     f"expected a piece of at most {self._piece_bytes_max} bytes of a log, "
                     f"found offset {offset} and size {size_bytes}; is the peer a master of this kind?"
                 )
             start = at + TRANSFER.size
-            if len(pending) - start < size_bytes:
+            if self._end - start < size_bytes:
+                self._frame_bytes = TRANSFER.size + size_bytes
                 break
             at = start + size_bytes
-            pieces.append(Piece(offset, bytes(pending[start:at])))
-        del pending[:at]
+            pieces.append(Piece(offset, memory[start:at]))
+        self._start = at
+        return pieces
+
+    def feed(self, data: bytes) -> list[Piece]:
+        """The same for bytes that are elsewhere. The pieces are copies."""
+        pieces: list[Piece] = []
+        rest = memoryview(data)
+        while rest:
+            room = self.room()
+            count = min(len(room), len(rest))
+            room[:count] = rest[:count]
+            rest = rest[count:]
+            pieces += [Piece(one.offset, bytes(one.data)) for one in self.received(count)]
         return pieces

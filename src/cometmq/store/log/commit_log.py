@@ -123,7 +123,7 @@ class CommitLog:
         self._file = None
         self.end = self._limit = self._ahead_at = offset
 
-    def append_raw(self, data: bytes) -> None:
+    def append_raw(self, data: bytes | memoryview) -> None:
         """Append bytes of another log as they are: any part of its records, blank ones included, within one file.
 
         Raises:

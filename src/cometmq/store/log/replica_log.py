@@ -103,7 +103,7 @@ class ReplicaLog:
         """Whether another log has an undamaged record at ``offset``; None: more of its bytes are needed to tell."""
         return begins_soundly(data, offset, self._log.next_file_start(offset))
 
-    def append(self, offset: int, data: bytes) -> None:
+    def append(self, offset: int, data: bytes | memoryview) -> None:
         """Append a piece of the master's log.
 
         Raises:

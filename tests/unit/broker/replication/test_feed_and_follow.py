@@ -76,11 +76,11 @@ class TinyLog:
             if border < offset
         ]
 
-    def append(self, offset: int, data: bytes) -> None:
+    def append(self, offset: int, data: bytes | memoryview) -> None:
         if not self.records:
             self.start = offset
         assert offset == self.end
-        self.records.append(data)
+        self.records.append(bytes(data))
 
 
 def _records(*sizes: int, mark: int = 0) -> list[bytes]:

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from cometmq.base.errors import RemoteProtocolError
 from cometmq.broker.replication.ha_wire import (
     ONLY_READS,
+    PIECE_BYTES_MAX,
+    READ_BYTES,
     Piece,
     ReportReader,
     TransferReader,
@@ -34,6 +36,35 @@ def test_pieces_survive_any_chunking(pieces: list[Piece], chunk_bytes: int) -> N
     found = [piece for chunk in _chunks(stream, chunk_bytes) for piece in reader.feed(chunk)]
     assert found == pieces
     assert reader.pending_bytes == 0
+
+
+def test_pieces_are_views_of_the_memory_that_a_transport_reads_into() -> None:
+    reader = TransferReader()
+    pieces = [Piece(at * 300_000, bytes([at]) * 300_000) for at in range(12)]
+    # Larger than what is read at once.
+    pieces.append(Piece(3_600_000, b"x" * PIECE_BYTES_MAX))
+    stream = b"".join(encode_transfer(one.offset, len(one.data)) + one.data for one in pieces)
+    found: list[Piece] = []
+    while stream:
+        room = reader.room()
+        assert 0 < len(room) <= PIECE_BYTES_MAX + 12
+        part, stream = stream[: len(room)], stream[len(room) :]
+        room[: len(part)] = part
+        for piece in reader.received(len(part)):
+            assert isinstance(piece.data, memoryview)
+            found.append(Piece(piece.offset, bytes(piece.data)))
+    assert found == pieces
+    assert reader.pending_bytes == 0
+
+
+def test_no_memory_is_taken_for_a_piece_that_is_refused() -> None:
+    reader = TransferReader()
+    header = encode_transfer(0, 2**31 - 1)
+    room = reader.room()
+    room[: len(header)] = header
+    with pytest.raises(RemoteProtocolError):
+        reader.received(len(header))
+    assert len(reader.room()) == READ_BYTES
 
 
 @given(st.lists(OFFSETS, min_size=1, max_size=8), st.integers(1, 40))
