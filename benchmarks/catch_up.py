@@ -89,7 +89,7 @@ def measure(directory: Path, size_bytes: int) -> dict[str, Any]:
         slave = Broker([name_server], directory / "slave", "bench", brokerRole="SLAVE", brokerId=1)
         try:
             master.start(commands)
-            make_topic(master)
+            make_topic(master, TOPIC, QUEUES)
             master.stop()
             filled = fill(master, size_bytes)
             master.start(commands)
@@ -190,9 +190,9 @@ def copy(slave: Broker, end: int, start: Callable[[], None]) -> dict[str, Any]:
     }
 
 
-def make_topic(broker: Broker) -> None:
-    fields = {"topic": TOPIC, "defaultTopic": "TBW102", "perm": "6", "topicSysFlag": "0"}
-    fields |= {"readQueueNums": str(QUEUES), "writeQueueNums": str(QUEUES), "order": "false"}
+def make_topic(broker: Broker, topic: str, queues: int) -> None:
+    fields = {"topic": topic, "defaultTopic": "TBW102", "perm": "6", "topicSysFlag": "0"}
+    fields |= {"readQueueNums": str(queues), "writeQueueNums": str(queues), "order": "false"}
     fields["topicFilterType"] = "SINGLE_TAG"
     code, body = ask(broker.port, RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
     assert code == 0, (code, body)

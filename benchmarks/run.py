@@ -38,8 +38,9 @@ def run(name: str) -> tuple[int, float]:
     """Its exit code and how many seconds it took."""
     print(f"\n== {name}", flush=True)
     started = time.monotonic()
-    # Some use parts of others by their full name.
-    environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+    # Some use parts of others by their full name. Servers that they start are those of this checkout.
+    path = os.pathsep.join((str(HERE.parent / "src"), str(HERE.parent)))
+    environment = {**os.environ, "PYTHONPATH": path}
     what = ["-m", f"benchmarks.{name}"] if (HERE / name).is_dir() else [str(HERE / f"{name}.py")]
     command = [sys.executable, *what]
     ended = subprocess.run(command, cwd=HERE.parent, env=environment, check=False)

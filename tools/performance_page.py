@@ -17,6 +17,11 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "performance.md"
 RESULTS = ROOT / "benchmarks" / "results"
 OURS = "cometmq"
+RIVAL = "rocketmq-4.9.7"
+COPIED_ROWS = {
+    "copied-1k-4x64": "rate of an ASYNC_MASTER with a slave, of that without",
+    "copied-sync-1k-4x64": "rate of a SYNC_MASTER with a slave, of an ASYNC_MASTER's without",
+}
 CLIENT_ROWS = {
     "send-64": "sends, 64 in flight, messages/s",
     "send-1": "blocking sends from one thread, messages/s",
@@ -37,6 +42,7 @@ def main() -> None:
     text = PAGE.read_text()
     for name, part in (
         ("brokers", brokers(_read("compare.json"))),
+        ("replication", replication()),
         ("clients", clients(_read("clients.json"))),
         ("steps", steps(_read("steps.json"))),
         ("spark-readers", spark_readers(_read("spark_kafka.json"))),
@@ -71,11 +77,10 @@ def brokers(result: Mapping[str, Any]) -> str:
         ]
         sign = "≤" if row["lower_is_better"] else "≥"
         goal = goals.get(name)
-        verdict = (
-            f"{sign} {goal['wanted']:g}: {goal['ratio']:.2f}, {'met' if goal['met'] else '**missed**'}"
-            if goal
-            else ""
-        )
+        verdict = ""
+        if goal:
+            rival = f", {RIVAL}'s {goal['rival_ratio']:.2f}" if "rival_ratio" in goal else ""
+            verdict = f"{sign} {goal['wanted']:g}: {goal['ratio']:.2f}{rival}, {_met(goal['met'])}"
         values = [_number(medians.get(system)) for system in systems]
         lines.append([row["title"], row["unit"], *values, *ratios, verdict])
     machine, plan = result["machine"], result["plan"]
@@ -97,6 +102,45 @@ def _calm_rounds(result: Mapping[str, Any]) -> str:
         f"Of {len(shares)} rounds that goals look at, {calm} lost at most {limit:.0%} of the processors to others "
         "on the same host; the others count only where fewer than three such are left."
     )
+
+
+def replication() -> str:
+    """What masters and slaves are measured by, with their goals."""
+    lines = [["what", "goal", "measured", ""]]
+
+    def add(what: str, goal: str, measured: str, is_met: bool | None = None) -> None:
+        lines.append([what, goal, measured, "" if is_met is None else _met(is_met)])
+
+    goals = {goal["row"]: goal for goal in _read("compare.json")["goals"]}
+    for row, what in COPIED_ROWS.items():
+        if (goal := goals.get(row)) is not None:
+            rival = goal.get("rival_ratio")
+            wanted, measured = f"≥ {goal['wanted']:g}", f"{goal['ratio']:.2f}"
+            if rival is not None:
+                wanted, measured = f"{wanted}, ≥ {RIVAL}'s", f"{measured}, {RIVAL}'s {rival:.2f}"
+            add(what, wanted, measured, goal["met"])
+    copied, killed = _read("catch_up.json"), _read("fail_over.json")
+    what = f"a slave that is {copied['bytes'] / 1e9:.0f} GB behind: log"
+    rate = f"{copied['log_mb_per_second']:.0f} MB/s"
+    add(what, f"≥ {copied['goal_mb_per_second']:.0f} MB/s", rate, copied["met"])
+    add("the same, and all of it in the queues", "", f"{copied['queues_mb_per_second']:.0f} MB/s")
+    disk = " and ".join(f"{one:.0f}" for one in copied["disk_mb_per_second"])
+    add("for comparison: the disk alone, before and after", "", f"{disk} MB/s")
+    add("for comparison: plain copy by TCP", "", f"{copied['tcp_mb_per_second']:.0f} MB/s")
+    lost = killed["lost"] + killed["not_at_slave"]
+    what = f"SYNC_MASTER killed {killed['kills']} times at {killed['rate']:,} messages/s: lost"
+    add(what, "0", f"{lost} of {killed['acknowledged']:,} acknowledged", lost == 0)
+    worst, median = killed["worst_seconds"], killed["median_seconds"]
+    what = "from the kill to the first message from the slave, worst"
+    limit = killed["goal_seconds"]
+    add(what, f"≤ {limit:g} s", f"{worst:.2f} s, median {median:.2f}", worst <= limit)
+    synced = _read("metadata_sync.json")
+    what = f"metadata of {synced['topics']:,} topics to {synced['slaves']} slaves: longest step of a loop"
+    measured = (
+        f"{synced['stall_cpu_ms']:.0f} ms of processor time, {synced['stall_ms']:.0f} by the clock"
+    )
+    add(what, f"≤ {synced['goal_ms']:g} ms", measured, synced["met"])
+    return _table(lines)
 
 
 def clients(result: Mapping[str, Any]) -> str:
@@ -144,7 +188,7 @@ def spark_goals() -> str:
     lines = [["what", "goal", "measured", ""]]
 
     def add(what: str, goal: str, measured: str, is_met: bool) -> None:
-        lines.append([what, goal, measured, "met" if is_met else "**missed**"])
+        lines.append([what, goal, measured, _met(is_met)])
 
     for kind, title in SPARK_KINDS.items():
         for reader, figures in readers.get(kind, {}).items():
@@ -172,6 +216,10 @@ def spark_goals() -> str:
             whole <= tenth * SAME,
         )
     return _table(lines)
+
+
+def _met(is_met: bool) -> str:
+    return "met" if is_met else "**missed**"
 
 
 def _number(value: float | None) -> str:

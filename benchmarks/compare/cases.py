@@ -102,6 +102,8 @@ class Goal:
     ratio: float
     against_row: str = ""
     """Another row of our own, in place of RIVAL's figure in the same row."""
+    is_rivals_too: bool = False
+    """And ours must be at least what RIVAL keeps of its own figure in that other row."""
 
 
 GOALS = (
@@ -110,8 +112,8 @@ GOALS = (
     Goal(row="pull-1k-1", ratio=1.5),
     Goal(row="latency-quarter p99", ratio=1.0),
     Goal(row="topics-10000", ratio=0.8, against_row="topics-1"),
-    Goal(row="copied-1k-4x64", ratio=0.85, against_row=PEAK_CASE),
-    Goal(row="copied-sync-1k-4x64", ratio=0.6, against_row=PEAK_CASE),
+    Goal(row="copied-1k-4x64", ratio=0.85, against_row=PEAK_CASE, is_rivals_too=True),
+    Goal(row="copied-sync-1k-4x64", ratio=0.6, against_row=PEAK_CASE, is_rivals_too=True),
     Goal(row="copied-sync-latency p99", ratio=1.0),
 )
 

@@ -18,15 +18,21 @@ from benchmarks.compare.stolen import STOLEN_MAX, TRIES_MAX
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A goal and what became of it."""
+    """A goal and what became of it.
+
+    Args:
+        rival_ratio: RIVAL's own ratio of the two rows, where the goal asks for it and it was measured.
+    """
 
     goal: Goal
     ratio: float
     is_met: bool
+    rival_ratio: float | None = None
 
     def __str__(self) -> str:
         sign = "met" if self.is_met else "MISSED"
-        return f"{self.goal.ratio:g}: {sign}"
+        rival = f" and {RIVAL}'s {self.rival_ratio:.2f}" if self.rival_ratio is not None else ""
+        return f"{self.goal.ratio:g}{rival}: {sign}"
 
 
 def table(outcome: Outcome, systems: Sequence[str]) -> str:
@@ -49,14 +55,24 @@ def judge(outcome: Outcome, goals: Sequence[Goal] = GOALS) -> list[Verdict]:
     verdicts = []
     for goal in goals:
         row = outcome.rows.get(goal.row)
-        reference = outcome.rows.get(goal.against_row or goal.row)
-        ours = row.median(OURS) if row else None
-        theirs = reference.median(OURS if goal.against_row else RIVAL) if reference else None
-        if row and ours is not None and theirs:
-            ratio = ours / theirs
-            is_met = ratio <= goal.ratio if row.lower_is_better else ratio >= goal.ratio
-            verdicts.append(Verdict(goal, ratio, is_met))
+        ratio = _ratio(outcome, goal, OURS)
+        if row is None or ratio is None:
+            continue
+        is_met = ratio <= goal.ratio if row.lower_is_better else ratio >= goal.ratio
+        rival_ratio = _ratio(outcome, goal, RIVAL) if goal.is_rivals_too else None
+        if rival_ratio is not None:
+            is_met &= ratio <= rival_ratio if row.lower_is_better else ratio >= rival_ratio
+        verdicts.append(Verdict(goal, ratio, is_met, rival_ratio))
     return verdicts
+
+
+def _ratio(outcome: Outcome, goal: Goal, system: str) -> float | None:
+    """A system's figure divided by its own in the other row, or else by RIVAL's in the same."""
+    row, reference = outcome.rows.get(goal.row), outcome.rows.get(goal.against_row or goal.row)
+    if row is None or reference is None:
+        return None
+    value, other = row.median(system), reference.median(system if goal.against_row else RIVAL)
+    return value / other if value is not None and other else None
 
 
 def as_json(outcome: Outcome, plan: Plan, limits: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,7 +90,13 @@ def as_json(outcome: Outcome, plan: Plan, limits: Mapping[str, Any]) -> dict[str
         },
         "load_program_limits": dict(limits),
         "goals": [
-            {"row": v.goal.row, "wanted": v.goal.ratio, "ratio": round(v.ratio, 3), "met": v.is_met}
+            {
+                "row": v.goal.row,
+                "wanted": v.goal.ratio,
+                "ratio": round(v.ratio, 3),
+                "met": v.is_met,
+                **({"rival_ratio": round(v.rival_ratio, 3)} if v.rival_ratio is not None else {}),
+            }
             for v in judge(outcome)
         ],
         "rows": {row.name: _row_json(row) for row in outcome.rows.values()},

@@ -131,6 +131,44 @@ def test_a_goal_may_compare_two_rows_of_our_own() -> None:
     assert (verdict.ratio, verdict.is_met) == (0.7, False)
 
 
+@pytest.mark.parametrize(
+    ("theirs", "rival_ratio", "is_met"),
+    [(80.0, 0.8, True), (90.0, 0.9, True), (95.0, 0.95, False)],
+)
+def test_a_goal_may_ask_for_the_share_that_the_rival_keeps(
+    theirs: float, rival_ratio: float, is_met: bool
+) -> None:
+    outcome = outcome_of({"a": (90.0, theirs), "b": (100.0, 100.0)}, lower_is_better=False)
+    goal = Goal(row="a", ratio=0.85, against_row="b", is_rivals_too=True)
+    (verdict,) = report.judge(outcome, [goal])
+    assert (verdict.ratio, verdict.rival_ratio, verdict.is_met) == (0.9, rival_ratio, is_met)
+    assert str(verdict) == f"0.85 and {RIVAL}'s {rival_ratio:.2f}: {'met' if is_met else 'MISSED'}"
+
+
+def test_the_share_of_a_rival_that_was_not_measured_is_not_asked_for() -> None:
+    outcome = Outcome()
+    outcome.add(OURS, 90.0, Row("a", "a", "x", lower_is_better=False))
+    outcome.add(OURS, 100.0, Row("b", "b", "x", lower_is_better=False))
+    goal = Goal(row="a", ratio=0.85, against_row="b", is_rivals_too=True)
+    (verdict,) = report.judge(outcome, [goal])
+    assert (verdict.rival_ratio, verdict.is_met, str(verdict)) == (None, True, "0.85: met")
+
+
+def test_what_a_slave_costs_is_compared_with_what_it_costs_the_rival() -> None:
+    figures = {PEAK_CASE: (100.0, 200.0), "copied-1k-4x64": (90.0, 150.0)}
+    outcome = outcome_of(figures, lower_is_better=False)
+    plan = Plan(systems=SYSTEMS, cases=[], rounds=1, seconds=1, warm_seconds=1)
+    goals = report.as_json(outcome, plan, {})["goals"]
+    (goal,) = [goal for goal in goals if goal["row"] == "copied-1k-4x64"]
+    assert goal == {
+        "row": "copied-1k-4x64",
+        "wanted": 0.85,
+        "ratio": 0.9,
+        "met": True,
+        "rival_ratio": 0.75,
+    }
+
+
 def test_a_goal_without_figures_has_no_verdict() -> None:
     assert report.judge(Outcome(), [Goal(row="a", ratio=0.5)]) == []
 

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 from zlib import crc32
+
+import msgspec
 
 from cometmq.model.messages.record_layout import (
     BODY_AT_V4,
@@ -34,7 +36,7 @@ SEARCH_BYTES: Final = 1 << 20
 Found = TypeVar("Found")
 
 
-class Scanned(NamedTuple):
+class Scanned(msgspec.Struct, frozen=True, gc=False):
     """What recovery and the follower need of a record."""
 
     physical_offset: int

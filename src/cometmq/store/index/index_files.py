@@ -13,8 +13,8 @@ from __future__ import annotations
 import datetime
 import logging
 import threading
-from collections.abc import Sequence
-from itertools import repeat
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from cometmq.base.errors import CorruptFile
@@ -169,21 +169,18 @@ class IndexFiles:
         Raises:
             DiskFull: nothing of the record was added; the call may be repeated.
         """
-        if physical_offset <= self._resume_offset:
-            keys = keys[self._resume_keys :] if physical_offset == self._resume_offset else []
-        if not keys or self._is_lost:
-            return
         count = len(keys)
-        if self._room < count or len(self._pending_keys) >= GROUP_KEYS:
-            self.reserve(count)
-        self.add_batch([prefix] * count, keys, [physical_offset] * count, store_timestamp)
+        if count:
+            self.add_rows(
+                [prefix] * count, keys, [physical_offset] * count, [store_timestamp] * count
+            )
 
     def add_batch(
         self,
         prefixes: list[int],
         keys: list[str],
         physical_offsets: list[int],
-        store_timestamp: int,
+        store_timestamps: Iterable[int],
     ) -> None:
         """``add`` by columns, one row per key, for records after all those added before; room was reserved."""
         if self._is_lost:
@@ -192,8 +189,34 @@ class IndexFiles:
         self._pending_keys += keys
         self._pending_prefixes += prefixes
         self._pending_offsets += physical_offsets
-        self._pending_times += repeat(store_timestamp, len(keys))
+        self._pending_times += store_timestamps
         self._room -= len(keys)
+
+    def add_rows(
+        self,
+        prefixes: list[int],
+        keys: list[str],
+        physical_offsets: list[int],
+        store_timestamps: list[int],
+    ) -> None:
+        """``add`` of records in the order of the log by columns, one row per key.
+
+        Raises:
+            DiskFull: nothing was added; the call may be repeated.
+        """
+        if physical_offsets[0] <= self._resume_offset:
+            # From a replayed log: some of it is there already.
+            first = bisect_left(physical_offsets, self._resume_offset)
+            known = min(
+                first + self._resume_keys, bisect_right(physical_offsets, self._resume_offset)
+            )
+            prefixes, keys = prefixes[known:], keys[known:]
+            physical_offsets = physical_offsets[known:]
+            store_timestamps = store_timestamps[known:]
+        if not keys or self._is_lost:
+            return
+        self.reserve(len(keys))
+        self.add_batch(prefixes, keys, physical_offsets, store_timestamps)
 
     def query(self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int) -> list[int]:
         """Physical offsets of records that may have the key, newest first.

@@ -347,4 +347,4 @@ def _enter_keys(
     if counts is not None and counts.count(1) != len(counts):
         prefixes = [*chain(*map(repeat, prefixes, counts))]
         places = [*chain(*map(repeat, places, counts))]
-    index.add_batch(prefixes, keys, places, timestamp)
+    index.add_batch(prefixes, keys, places, repeat(timestamp, len(keys)))

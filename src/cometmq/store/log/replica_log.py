@@ -133,26 +133,12 @@ class ReplicaLog:
             self._follower = self._make_follower()
         if self._queues.is_write_due:
             self._appender.write_part()
-        last: Scanned | None = None
-        topics: list[str] = []
-        queue_ids: list[int] = []
-        offsets: list[int] = []
-        codes: list[int] = []
-        texts: list[bytes] = []
         records, position = self._scan(self.dispatched, count_max)
-        for record in records:
-            last = record
-            if (entered := self._follower.enter(record)) is not None:
-                queue, tags_code = entered
-                topics.append(queue.topic)
-                queue_ids.append(queue.queue_id)
-                codes.append(tags_code)
-                offsets.append(record.queue_offset)
-                texts.append(record.properties)
-        if last is not None:
+        if records:
+            entered, last = self._follower.enter(records), records[-1]
             self._appender.resume(last.store_timestamp, last.physical_offset)
             self._watermarks.dispatched.advance(position)
-            self._appender.tell(topics, queue_ids, offsets, codes, texts, last.store_timestamp)
+            self._appender.tell(*entered, last.store_timestamp)
         self._watermarks.dispatched.advance(position)
         return self._end_of(position) is not None
 
@@ -177,29 +163,35 @@ class ReplicaLog:
         log_file = log.row.at(position)
         if log_file is None:
             return records, position
-        view, start = log_file.file.view(0, log.file_bytes), log_file.start
-        file_end = start + log.file_bytes
-        stop = min(log.end, file_end) - BLANK_BYTES
-        while len(records) < count_max and position <= stop:
-            at = position - start
-            size_bytes, magic = peek(view, at)
-            room = file_end - position
-            if size_bytes > room or (magic == MAGIC_BLANK and size_bytes != room):
-                if records:
-                    break
-                raise _misfit(log_file.path, position, size_bytes, room)
-            if magic == MAGIC_BLANK:
-                return records, position if file_end > log.end else file_end
-            if position + size_bytes > log.end:
-                break
-            record = scan_record(view, at, start, check_crc=True)
+        start, file_end = log_file.start, log_file.start + log.file_bytes
+        view = log_file.file.view(0, min(log.end, file_end) - start)
+        while len(records) < count_max:
+            record = scan_record(view, position - start, start, check_crc=True)
             if record is None:
-                if records:
-                    # Those before it are entered first.
-                    break
-                record = self._damaged(log_file, at)
+                return self._scan_end(log_file, position, records)
             records.append(record)
             position += record.size_bytes
+        return records, position
+
+    def _scan_end(
+        self, log_file: LogFile, position: int, records: list[Scanned]
+    ) -> tuple[list[Scanned], int]:
+        """The same, where no sound record of which everything has come is next: the log or its file may end there."""
+        log, at = self._log, position - log_file.start
+        if position + BLANK_BYTES > log.end or at + BLANK_BYTES > log.file_bytes:
+            return records, position
+        size_bytes, magic = peek(log_file.file.view(at, BLANK_BYTES), 0)
+        room = log.file_bytes - at
+        is_blank = magic == MAGIC_BLANK
+        if size_bytes > room or (is_blank and size_bytes != room):
+            if not records:
+                raise _misfit(log_file.path, position, size_bytes, room)
+        elif is_blank:
+            return records, position if position + room > log.end else position + room
+        elif position + size_bytes <= log.end and not records:
+            # Those before it are entered first.
+            record = self._damaged(log_file, at)
+            return [record], position + record.size_bytes
         return records, position
 
     def _damaged(self, log_file: LogFile, at: int) -> Scanned:

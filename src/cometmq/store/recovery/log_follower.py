@@ -2,16 +2,31 @@
 
 A put feeds both directly, because it knows what it wrote. The follower creates the same entries from the records
 alone: after a crash, and on a replica, whose log arrives as bytes. Existing entries are left alone.
+
+Every message of a slave goes through here, a group of them at a time: first the keys of all are added to the index,
+which may fail, then the entries of each queue.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import Final
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import Final, NamedTuple
 
 from cometmq.model.flags import TRANSACTION_MASK, SysFlag
-from cometmq.model.messages.properties import KEYS, UNIQ_KEY, property_of, split_keys
-from cometmq.store.files.queue_entry import FILLER_SIZE
+from cometmq.model.java_hash import java_hash
+from cometmq.model.messages.properties import (
+    KEYS,
+    NAME_SEPARATOR,
+    PAIR_SEPARATOR,
+    TAGS,
+    UNIQ_KEY,
+    split_keys,
+)
+from cometmq.model.names import SCHEDULE_TOPIC
+from cometmq.store.files.queue_entry import ENTRY, FILLER
 from cometmq.store.files.record_scan import Scanned
 from cometmq.store.index.index_files import IndexFiles, key_prefix
 from cometmq.store.log.commit_log import CommitLog
@@ -26,11 +41,34 @@ QUEUE_GAP_MAX: Final = 1_000_000
 """Maximum number of missing entries to fill; a larger gap means a damaged offset, which no checksum protects."""
 
 
+GROUP: Final = 256
+"""Number of records that a recovery enters together."""
+
+_ROLLED_BACK: Final = int(SysFlag.TRANSACTION_ROLLBACK)
+_CACHED_TAG_LENGTH_MAX: Final = 128
+_cached_hash = lru_cache(maxsize=8192)(java_hash)
+
+
 def index_keys(properties: str) -> list[str]:
     """The index keys of a record: its unique key, then each part of KEYS."""
-    unique_key = property_of(properties, UNIQ_KEY)
-    keys = split_keys(property_of(properties, KEYS))
-    return [unique_key, *keys] if unique_key else keys
+    unique_key, keys, _ = _names(properties)
+    return [unique_key, *split_keys(keys)] if unique_key else split_keys(keys)
+
+
+def _names(properties: str) -> tuple[str, str, str]:
+    """Unique key, KEYS and tag; empty if there is none. Which pairs count is the same as in ``model.properties``."""
+    unique_key = keys = tag = ""
+    for pair in properties.split(PAIR_SEPARATOR):
+        name, _, value = pair.partition(NAME_SEPARATOR)
+        if name == UNIQ_KEY:
+            if value and NAME_SEPARATOR not in value:
+                unique_key = value
+        elif name == TAGS:
+            if value and NAME_SEPARATOR not in value:
+                tag = value
+        elif name == KEYS and value and NAME_SEPARATOR not in value:
+            keys = value
+    return unique_key, keys, tag
 
 
 def has_queue_entry(sys_flag: int) -> bool:
@@ -39,7 +77,56 @@ def has_queue_entry(sys_flag: int) -> bool:
 
 
 def is_indexed(sys_flag: int) -> bool:
-    return sys_flag & TRANSACTION_MASK != SysFlag.TRANSACTION_ROLLBACK
+    return sys_flag & TRANSACTION_MASK != _ROLLED_BACK
+
+
+class Entered(NamedTuple):
+    """Records that got an entry in their queue, by columns."""
+
+    topics: list[str]
+    queue_ids: list[int]
+    queue_offsets: list[int]
+    tags_codes: list[int]
+    texts: list[bytes]
+
+
+class _Group:
+    """New entries of one queue."""
+
+    __slots__ = ("entries", "next_offset", "queue")
+
+    def __init__(self, queue: ConsumeQueue) -> None:
+        self.queue = queue
+        self.next_offset = queue.next_offset
+        self.entries: list[bytes] = []
+
+    def skip_to(self, record: Scanned) -> bool:
+        """Whether the record's entry is next, after a gap before it was filled."""
+        queue, gap = self.queue, record.queue_offset - self.next_offset
+        if gap <= 0:
+            return gap == 0
+        if queue.first_start < 0 and queue.waiting is None and not self.entries:
+            # The log starts in the middle of this queue, and so does the queue.
+            self.next_offset = record.queue_offset
+            return True
+        logger.error(
+            "queue entries missing topic=%s queue=%d from=%d to=%d physical_offset=%d",
+            queue.topic,
+            queue.queue_id,
+            self.next_offset,
+            record.queue_offset,
+            record.physical_offset,
+        )
+        if gap > QUEUE_GAP_MAX:
+            return False
+        self.entries += [FILLER] * gap
+        self.next_offset = record.queue_offset
+        return True
+
+    def append_to(self, queues: ConsumeQueues) -> None:
+        if self.entries:
+            self.queue.next_offset = self.next_offset - len(self.entries)
+            queues.append_batch(self.queue, b"".join(self.entries))
 
 
 class Follower:
@@ -76,14 +163,12 @@ class Follower:
         row = self._log.row
         walk = LogWalk(row, start, stop=end, check_crc=False, passes_damage=passes_damage)
         reached = queues.written
-        for record in walk:
-            self.enter(record)
-            reached = Written(
-                record.physical_offset + record.size_bytes,
-                record.store_timestamp,
-                record.physical_offset,
-                -1,
-            )
+        records = iter(walk)
+        while group := [*islice(records, GROUP)]:
+            self.enter(group)
+            last = group[-1]
+            end = last.physical_offset + last.size_bytes
+            reached = Written(end, last.store_timestamp, last.physical_offset, -1)
             if queues.is_write_due:
                 self._write_out(reached)
         self._write_out(reached)
@@ -96,47 +181,67 @@ class Follower:
             reached = reached._replace(indexed_record=self._index.checkpoint_offset)
         self._queues.write_out(reached)
 
-    def enter(self, record: Scanned) -> tuple[ConsumeQueue, int] | None:
-        """Dispatch one record. The queue that got an entry and its tags code; None when none did."""
-        entered = None
-        if self._deleted and record.physical_offset < self._deleted.get(record.topic, 0):
-            return entered
-        known = self._topics.get(record.topic)
-        if known is None:
-            name = record.topic.decode(errors="replace")
-            known = self._topics[record.topic] = name, key_prefix(name)
-        topic, prefix = known
-        properties = record.properties.decode(errors="replace")
-        if has_queue_entry(record.sys_flag):
-            queue = self._queues.get_or_create(topic, record.queue_id)
-            if self._is_next(queue, record):
-                tags_code = self._delay_levels.tags_code(topic, properties, record.store_timestamp)
-                self._queues.append(queue, record.physical_offset, record.size_bytes, tags_code)
-                entered = queue, tags_code
-        if self._index is not None and is_indexed(record.sys_flag):
-            keys = index_keys(properties)
-            self._index.add(prefix, keys, record.physical_offset, record.store_timestamp)
+    def enter(self, records: Sequence[Scanned]) -> Entered:
+        """Dispatch records, in the order of the log. Returns those that got an entry in a queue.
+
+        Raises:
+            DiskFull: nothing was entered; the call may be repeated.
+        """
+        topics, queue_ids, queue_offsets, tags_codes, texts = entered = Entered([], [], [], [], [])
+        prefixes: list[int] = []
+        keys: list[str] = []
+        places: list[int] = []
+        times: list[int] = []
+        groups: dict[tuple[bytes, int], _Group] = {}
+        known, deleted, has_index = self._topics, self._deleted, self._index is not None
+        for record in records:
+            topic_bytes, queue_id, place = record.topic, record.queue_id, record.physical_offset
+            if deleted and place < deleted.get(topic_bytes, 0):
+                continue
+            topic, prefix = known.get(topic_bytes) or self._learn(topic_bytes)
+            unique_key, more_keys, tag = _names(record.properties.decode(errors="replace"))
+            transaction = record.sys_flag & TRANSACTION_MASK
+            if has_index and transaction != _ROLLED_BACK:
+                count = len(keys)
+                if unique_key:
+                    keys.append(unique_key)
+                if more_keys:
+                    keys += split_keys(more_keys)
+                count = len(keys) - count
+                prefixes += [prefix] * count
+                places += [place] * count
+                times += [record.store_timestamp] * count
+            if transaction and not has_queue_entry(transaction):
+                continue
+            group = groups.get((topic_bytes, queue_id))
+            if group is None:
+                queue = self._queues.get_or_create(topic, queue_id)
+                group = groups[topic_bytes, queue_id] = _Group(queue)
+            if record.queue_offset != group.next_offset and not group.skip_to(record):
+                continue
+            code = self._code(topic, tag, record)
+            group.entries.append(ENTRY.pack(place, record.size_bytes, code))
+            group.next_offset += 1
+            topics.append(topic)
+            queue_ids.append(queue_id)
+            queue_offsets.append(record.queue_offset)
+            tags_codes.append(code)
+            texts.append(record.properties)
+        if self._index is not None and keys:
+            self._index.add_rows(prefixes, keys, places, times)
+        for group in groups.values():
+            group.append_to(self._queues)
         return entered
 
-    def _is_next(self, queue: ConsumeQueue, record: Scanned) -> bool:
-        """Whether to append the record's entry now, after filling a gap before it."""
-        gap = record.queue_offset - queue.next_offset
-        if gap <= 0:
-            return gap == 0
-        if queue.first_start < 0 and queue.waiting is None:
-            # The log starts in the middle of this queue, and so does the queue.
-            queue.next_offset = record.queue_offset
-            return True
-        logger.error(
-            "queue entries missing topic=%s queue=%d from=%d to=%d physical_offset=%d",
-            queue.topic,
-            queue.queue_id,
-            queue.next_offset,
-            record.queue_offset,
-            record.physical_offset,
-        )
-        if gap > QUEUE_GAP_MAX:
-            return False
-        for _ in range(gap):
-            self._queues.append(queue, 0, FILLER_SIZE, 0)
-        return True
+    def _learn(self, topic_bytes: bytes) -> tuple[str, int]:
+        topic = topic_bytes.decode(errors="replace")
+        known = self._topics[topic_bytes] = topic, key_prefix(topic)
+        return known
+
+    def _code(self, topic: str, tag: str, record: Scanned) -> int:
+        if topic == SCHEDULE_TOPIC:
+            text = record.properties.decode(errors="replace")
+            return self._delay_levels.tags_code(topic, text, record.store_timestamp)
+        if len(tag) > _CACHED_TAG_LENGTH_MAX:
+            return java_hash(tag)
+        return _cached_hash(tag)

@@ -211,6 +211,25 @@ def test_a_dropped_file_does_not_come_back_under_a_name_taken_again() -> None:
         assert again.end_offset == 90
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 6])
+def test_rows_of_a_replayed_log_are_added_once(files: FaultyFiles, count: int) -> None:
+    """The index ends within the keys of a record, or behind them."""
+    rows = [(f"{key}{record}", record * 10, NOW + record) for record in (1, 2, 3) for key in "ab"]
+    index = small_index(files)
+    index.load(None)
+    for key, place, time in rows[:count]:
+        index.add(T, [key], place, time)
+    index.close()
+    index = small_index(files)
+    index.load(None)
+    keys, places, times = map(list, zip(*rows, strict=True))
+    index.add_rows([T] * len(rows), keys, places, times)
+    assert index.file_count == 1
+    for key, place, _ in rows:
+        assert index.query("T", key, 9, *ALWAYS) == [place]
+    assert index._row[0].count == 1 + len(rows)
+
+
 @pytest.mark.parametrize("safe_until_ms", [None, NOW])
 def test_a_file_without_a_length_is_none(
     index: IndexFiles, files: FaultyFiles, safe_until_ms: int | None
