@@ -99,6 +99,31 @@ def test_every_disk_call_of_a_recovery(first: Outage, second: Outage) -> None:
         simulation.finish()
 
 
+@pytest.mark.parametrize("calls_left", range(6))
+def test_a_half_written_checkpoint_does_not_come_back_whole(calls_left: int) -> None:
+    """A start that finds half of it looks further back, and cuts queues to that. If the power fails then, the disk still
+    has the checkpoint before, which knows nothing of the cut."""
+
+    def stopped_once() -> StoreSimulation:
+        simulation = small_store(0)
+        put_many(simulation, A0, 1, 9)
+        put_many(simulation, B0, 20, 9, 400)
+        simulation.stop_and_start()
+        simulation.put([make_message(A1, 1, 0)])
+        return simulation
+
+    simulation = stopped_once()
+    before = simulation.files.call_count
+    simulation.store.close()
+    calls = simulation.files.call_count - before
+    for calls_of_recovery in range(1, 40):
+        simulation = stopped_once()
+        in_recovery = [(calls_of_recovery, Moment.MIDDLE, POWER)]
+        simulation.prepare_crash(calls - calls_left, Moment.BEFORE, KILL, in_recovery)
+        simulation.stop_and_start()
+        simulation.finish()
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_log_file_stays_until_its_queue_entries_are_on_disk(seed: int) -> None:
     """Else a queue that is not written again would start over from offset 0."""

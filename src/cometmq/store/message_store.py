@@ -603,6 +603,10 @@ class MessageStore:
         def note_start() -> None:
             if is_clean:
                 self._files.replace(abort, boot_id)
+            elif has_checkpoint:
+                # A half-written checkpoint lets the scan start early, and queues are cut to that. A power loss would
+                # bring back the one before, and the next scan would start behind what was cut.
+                self._checkpoint.save(sync=True)
 
         recovery.run(note_start)
         if is_clean:
