@@ -101,8 +101,8 @@ def test_every_disk_call_of_a_recovery(first: Outage, second: Outage) -> None:
 
 @pytest.mark.parametrize("calls_left", range(6))
 def test_a_half_written_checkpoint_does_not_come_back_whole(calls_left: int) -> None:
-    """A start that finds half of it looks further back, and cuts queues to that. If the power fails then, the disk still
-    has the checkpoint before, which knows nothing of the cut."""
+    """A start that finds half of it looks further back, and cuts queues to that. If the power fails then, the disk
+    still has the checkpoint before, which knows nothing of the cut."""
 
     def stopped_once() -> StoreSimulation:
         simulation = small_store(0)

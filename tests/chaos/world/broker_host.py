@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import socket
@@ -20,6 +21,7 @@ from tests.interop.systems import RELIEF, remove_empty_files
 MIB: Final = 1 << 20
 DISK: Final = "size=512m"
 LEFT_BYTES: Final = 64 << 10
+FILL_TRIES: Final = 20
 """A full disk has this much left."""
 
 SETTINGS: Final[dict[str, object]] = {
@@ -120,12 +122,24 @@ class BrokerHost:
         self.machine.replace()
 
     def fill_disk(self) -> None:
-        usage = os.statvfs(self._disk)
         ballast = os.open(self._disk / "ballast", os.O_WRONLY | os.O_CREAT)
         try:
-            os.posix_fallocate(ballast, 0, usage.f_bavail * usage.f_frsize - LEFT_BYTES)
+            for _ in range(FILL_TRIES):
+                free_bytes = self._free_bytes() - LEFT_BYTES
+                if free_bytes <= 0:
+                    break
+                try:
+                    os.posix_fallocate(ballast, 0, os.fstat(ballast).st_size + free_bytes)
+                except OSError as error:
+                    # The broker took some of it meanwhile: fill what it left.
+                    if error.errno != errno.ENOSPC:
+                        raise
         finally:
             os.close(ballast)
+
+    def _free_bytes(self) -> int:
+        usage = os.statvfs(self._disk)
+        return usage.f_bavail * usage.f_frsize
 
     def free_disk(self) -> None:
         (self._disk / "ballast").unlink()
