@@ -21,8 +21,8 @@ from tests.interop.systems import RELIEF, remove_empty_files
 MIB: Final = 1 << 20
 DISK: Final = "size=512m"
 LEFT_BYTES: Final = 64 << 10
-FILL_TRIES: Final = 20
 """A full disk has this much left."""
+FILL_TRIES: Final = 20
 
 SETTINGS: Final[dict[str, object]] = {
     "brokerClusterName": "chaos",
