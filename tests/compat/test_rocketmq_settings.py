@@ -18,6 +18,7 @@ import pytest
 from cometmq.base.errors import ConfigError
 from cometmq.broker.config.broker_config import broker_rows, load_broker_config
 from cometmq.broker.config.known_keys import OTHER_KEYS as BROKER_KEYS
+from cometmq.controller.controller_config import SCHEMA as CONTROLLER
 from cometmq.namesrv.known_keys import OTHER_KEYS as NAMESRV_KEYS
 from cometmq.namesrv.namesrv_config import load_namesrv_config, namesrv_rows
 
@@ -71,6 +72,12 @@ SERVERS = {
         frozenset(namesrv_rows()),
         frozenset(NAMESRV_KEYS.unmet),
     ),
+    "controller": Server(
+        CONTROLLER.load,
+        frozenset({"ControllerConfig", "JraftConfig", "NettyClientConfig", "NettyServerConfig"}),
+        frozenset(CONTROLLER.rows),
+        frozenset(CONTROLLER.others.unmet),
+    ),
 }
 
 # A server that starts all the same would be without access control, replicas or checksums that the file asks for.
@@ -86,6 +93,7 @@ REFUSED_KEYS = {
         "useTLS",
     },
     "namesrv": {"enableControllerInNamesrv", "useTLS"},
+    "controller": {"useTLS"},
 }
 
 REFUSED_SAMPLES = {
