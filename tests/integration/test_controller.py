@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.controller_conversation import BROKERS, CONTROLLER, SCRIPT, Conversation
-from tests.integration.test_namesrv_process import ask, free_port
+from tests.integration.test_namesrv_process import ask, free_port, process, run
 
 from cometmq.controller.controller_config import SCHEMA
 from cometmq.controller.server import Controller
@@ -149,3 +149,32 @@ def test_the_command_refuses_what_it_cannot_do(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert done.stderr.startswith("Error: controllerDLegerPeers names 2 controllers")
+
+
+def test_a_name_server_runs_a_controller_if_told_to(tmp_path: Path) -> None:
+    port, name_port = free_port(), free_port()
+    path = tmp_path / "namesrv.conf"
+    path.write_text(
+        f"listenPort={name_port}\nkvConfigPath={tmp_path}/kv.json\nenableControllerInNamesrv=true\n"
+        f"controllerDLegerGroup=group1\ncontrollerDLegerPeers=n0-127.0.0.1:{port}\n"
+        f"controllerDLegerSelfId=n0\ncontrollerStorePath={tmp_path}/store\n"
+    )
+    with process("-c", str(path)) as (child, greeting):
+        assert f"  controller      127.0.0.1:{port}" in greeting
+        assert (ask(port, Command(code=1005)).ext or {})["group"] == "group1"
+        assert ask(name_port, Command(code=319)).code == 0
+        child.send_signal(signal.SIGTERM)
+        _, errors = child.communicate(timeout=10)
+        assert child.returncode == 0
+        assert "without effect" not in errors
+
+
+def test_a_name_server_stops_if_its_controller_cannot_start(tmp_path: Path) -> None:
+    path = tmp_path / "namesrv.conf"
+    path.write_text(
+        f"listenPort=0\nkvConfigPath={tmp_path}/kv.json\nenableControllerInNamesrv=true\n"
+        f"controllerStorePath={path}/below-a-file\n"
+    )
+    done = run("-c", str(path))
+    assert done.returncode == 1
+    assert "controllerStorePath" in done.stderr
