@@ -8,6 +8,11 @@ from collections.abc import Coroutine
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# No test depends on the machine's speed.
+settings.register_profile("cometmq", deadline=None)
+settings.load_profile("cometmq")
 
 TURNS_MAX = 20
 """Turns of the loop in which what was cancelled or closed in the end may come to its own end."""
