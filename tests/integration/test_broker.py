@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.eventually import eventually
 from tests.integration.servers import running_broker, running_name_server
+from tests.interop.servers import free_ports
 
 from cometmq.base.errors import ConfigError, RemotingError
 from cometmq.broker.server import Broker
@@ -309,14 +309,5 @@ async def test_requests_nobody_knows_and_one_way_ones(tmp_path: Path) -> None:
 
 @pytest.fixture
 def free_pair() -> int:
-    """A port whose VIP port, two below, is free as well."""
-    for _ in range(50):
-        with socket.socket() as main, socket.socket() as vip:
-            main.bind(("127.0.0.1", 0))
-            port = int(main.getsockname()[1])
-            try:
-                vip.bind(("127.0.0.1", port - 2))
-            except OSError:
-                continue
-            return port
-    raise AssertionError("no free pair of ports")
+    """A port whose VIP port, two below, and port for slaves, one above, are free as well."""
+    return free_ports(0, -2, +1)[0]

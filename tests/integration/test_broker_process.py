@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.interop.servers import free_ports
 
 from cometmq.protocol.command import Command
 from cometmq.remoting.client import RemotingClient
@@ -20,9 +20,7 @@ COMMAND = [sys.executable, "-m", "cometmq.broker"]
 
 
 def write_config(directory: Path, text: str = "") -> tuple[str, int]:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = int(sock.getsockname()[1])
+    port = free_ports(0, -2, +1)[0]
     path = directory / "broker.conf"
     path.write_text(
         f"brokerName=b\nlistenPort={port}\nstorePathRootDir={directory}/store\n"

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from tests.interop.servers import free_ports
 
 from cometmq.protocol.command import Command
 from cometmq.remoting.client import RemotingClient
@@ -34,9 +35,7 @@ defaultTopicQueueNums=16
 
 @contextmanager
 def broker(directory: Path, extended: str) -> Iterator[tuple[int, subprocess.Popen[str]]]:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = int(sock.getsockname()[1])
+    port = free_ports(0, -2, +1)[0]
     config = directory / "broker.conf"
     config.write_text(CONFIG.format(port=port, directory=directory, extended=extended))
     # The limit is set by a process in between: after a fork of this one no Python may run.

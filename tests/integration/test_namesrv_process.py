@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.interop.servers import free_ports
 
 from cometmq.cli import shutdown
 from cometmq.protocol.command import Command
@@ -23,9 +24,7 @@ COMMAND = [sys.executable, "-m", "cometmq.namesrv"]
 
 
 def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+    return free_ports(0)[0]
 
 
 def write_config(directory: Path, text: str = "") -> tuple[str, int]:
