@@ -315,4 +315,4 @@ def test_every_request_code_of_the_recordings_is_known_or_refused_by_java_too() 
         for sample in samples(version)
         if sample.request_code not in set(RequestCode)
     }
-    assert unknown == {3, 13, 47, 301, 1003, 9999}
+    assert unknown == {3, 13, 47, 301, 9999}

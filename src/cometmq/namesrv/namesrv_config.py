@@ -6,10 +6,11 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Final
 
 from cometmq.base.errors import ConfigError
-from cometmq.base.setting_keys import sort_keys
-from cometmq.base.settings import Row, load, render, rows, setting, value_of
+from cometmq.base.live_settings import Schema
+from cometmq.base.settings import Row, rows, setting
 from cometmq.model.address import split_address, split_addresses
 from cometmq.model.route import QUEUES_MAX as ROUTE_QUEUES_MAX
 from cometmq.model.topic import QUEUES_MAX
@@ -167,17 +168,21 @@ def namesrv_rows() -> Mapping[str, Row]:
     return {row.key: row for row in rows(NamesrvConfig)}
 
 
-def load_namesrv_config(values: Mapping[str, str]) -> tuple[NamesrvConfig, list[str]]:
-    """The configuration, and RocketMQ's keys among ``values`` that have no effect here.
+SCHEMA: Final = Schema(
+    config_class=NamesrvConfig,
+    rows=namesrv_rows(),
+    others=OTHER_KEYS,
+    noun="name server",
+    file="namesrv.conf",
+    logger="cometmq.namesrv",
+)
 
-    Raises:
-        ConfigError: a key that RocketMQ does not know either, one that asks for something that does not exist here, or
-            a value that does not fit.
-    """
-    meant, ignored = sort_keys(namesrv_rows(), OTHER_KEYS, values)
-    return load(NamesrvConfig, meant), ignored
+
+def load_namesrv_config(values: Mapping[str, str]) -> tuple[NamesrvConfig, list[str]]:
+    """The configuration, and RocketMQ's keys among ``values`` that have no effect here. Raises ConfigError."""
+    return SCHEMA.load(values)
 
 
 def texts(config: NamesrvConfig) -> dict[str, str]:
     """All settings as strings by key."""
-    return {key: render(value_of(config, row)) for key, row in namesrv_rows().items()}
+    return SCHEMA.texts(config)

@@ -305,6 +305,96 @@ class GoAway(BrokerReplyError):
     route_is_stale = True
 
 
+class FencedMasterEpoch(BrokerReplyError):
+    """The master that asks has been replaced: its epoch is not the present one."""
+
+    CODE = ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH
+
+
+class FencedSyncStateSetEpoch(BrokerReplyError):
+    """The set of in-sync replicas has changed since the master read it."""
+
+    CODE = ResponseCode.CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH
+
+
+class InvalidMaster(BrokerReplyError):
+    """The broker that asks is not the master of its group."""
+
+    CODE = ResponseCode.CONTROLLER_INVALID_MASTER
+
+
+class InvalidReplicas(BrokerReplyError):
+    """The set names brokers that the controller does not know."""
+
+    CODE = ResponseCode.CONTROLLER_INVALID_REPLICAS
+
+
+class MasterNotAvailable(BrokerReplyError):
+    """No broker of the group can be its master now."""
+
+    CODE = ResponseCode.CONTROLLER_MASTER_NOT_AVAILABLE
+
+
+class InvalidControllerRequest(BrokerReplyError):
+    """The controller cannot read the request."""
+
+    CODE = ResponseCode.CONTROLLER_INVALID_REQUEST
+
+
+class ReplicaNotAlive(BrokerReplyError):
+    """The set names brokers that send no heartbeats."""
+
+    CODE = ResponseCode.CONTROLLER_BROKER_NOT_ALIVE
+
+
+class NotLeadingController(BrokerReplyError):
+    """Another controller decides; ask any for its address (1005)."""
+
+    CODE = ResponseCode.CONTROLLER_NOT_LEADER
+
+
+class BrokerMetadataNotExist(BrokerReplyError):
+    """The controller does not know the group."""
+
+    CODE = ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST
+
+
+class InvalidCleanBrokerMetadata(BrokerReplyError):
+    """A broker to forget is alive, or not known."""
+
+    CODE = ResponseCode.CONTROLLER_INVALID_CLEAN_BROKER_METADATA
+
+
+class BrokerNeedToBeRegistered(BrokerReplyError):
+    """The broker has no id at this controller."""
+
+    CODE = ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED
+
+
+class MasterStillExist(BrokerReplyError):
+    """The old master is alive, so there was no election."""
+
+    CODE = ResponseCode.CONTROLLER_MASTER_STILL_EXIST
+
+
+class ElectMasterFailed(BrokerReplyError):
+    """The broker that asks cannot be made master now."""
+
+    CODE = ResponseCode.CONTROLLER_ELECT_MASTER_FAILED
+
+
+class AlterSyncStateSetFailed(BrokerReplyError):
+    """The set cannot be changed like that, or is like that already."""
+
+    CODE = ResponseCode.CONTROLLER_ALTER_SYNC_STATE_SET_FAILED
+
+
+class BrokerIdInvalid(BrokerReplyError):
+    """The id belongs to another broker, or is not the next one."""
+
+    CODE = ResponseCode.CONTROLLER_BROKER_ID_INVALID
+
+
 class UserNotExist(BrokerReplyError):
     """No such user."""
 
