@@ -15,7 +15,7 @@ from cometmq.cli.produce import produce
 def main() -> None:
     """CometMQ: RocketMQ, rewritten in Python.
 
-    The servers have RocketMQ's names: mqnamesrv, mqbroker, mqshutdown.
+    The servers have RocketMQ's names: mqnamesrv, mqbroker, mqcontroller, mqshutdown.
     """
 
 

@@ -1,4 +1,4 @@
-"""``mqshutdown namesrv|broker``: finds the servers of this user, asks them to stop, and waits until they have.
+"""``mqshutdown namesrv|broker|controller``: finds this user's servers, asks them to stop, and waits until they have.
 
 Servers are found by their command line in ``/proc``, so it does not matter who started them or from where. A process
 is referenced by a descriptor (pidfd) from the moment it is found, so a reused process id is never signalled.
@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import click
 
-_COMMANDS = {"namesrv": "mqnamesrv", "broker": "mqbroker"}
-_NOUNS = {"namesrv": "name server", "broker": "broker"}
+_COMMANDS = {"namesrv": "mqnamesrv", "broker": "mqbroker", "controller": "mqcontroller"}
+_NOUNS = {"namesrv": "name server", "broker": "broker", "controller": "controller"}
 
 
 class Server(NamedTuple):
@@ -32,7 +32,7 @@ class Server(NamedTuple):
     "--timeout", default=60.0, show_default=True, help="Seconds to wait until they have stopped."
 )
 def main(kind: str, timeout: float) -> None:
-    """Stop the name servers or the brokers of this user on this machine."""
+    """Stop the name servers, the brokers or the controllers of this user on this machine."""
     servers = list(find(kind))
     if not servers:
         raise click.ClickException(f"no {_NOUNS[kind]} of this user is running on this machine")

@@ -1,0 +1,102 @@
+"""Where decisions are kept: a port with read and compare-and-swap, and the way from a request to a stored decision.
+
+Controllers have no other memory, so any number of them may share a store: whoever comes second finds another version
+and decides again. ``file_store`` is the embedded one, for a single controller.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+from cometmq.base.errors import StoreError
+from cometmq.controller.group import Decision, Group
+from cometmq.protocol.codes import ResponseCode
+from cometmq.protocol.refusal import Refused
+
+ATTEMPTS_MAX: Final = 20
+"""Each lost attempt is another controller's success, so even with many of them a few suffice."""
+
+NEVER_STORED: Final = 0
+
+_log = logging.getLogger("cometmq.controller")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A group as it is stored. The version is above 0, and another one after each change."""
+
+    group: Group
+    version: int
+
+
+class DecisionStore(Protocol):
+    """Keeps one ``Group`` for each broker name."""
+
+    def known(self) -> Mapping[str, Held]:
+        """All groups, as far as this controller has heard: may be behind what others have stored."""
+        ...
+
+    async def read(self, broker_name: str) -> Held | None:
+        """What is stored now; not behind any swap that has ended. Raises StoreError."""
+        ...
+
+    async def swap(self, broker_name: str, seen: int, group: Group) -> bool:
+        """Store ``group`` if the version is still ``seen``; 0 if there was nothing. False: it is another one.
+
+        On True it is durable. Raises StoreError: it may or may not be stored, now or after a restart.
+        """
+        ...
+
+
+async def settle(
+    store: DecisionStore, broker_name: str, decide: Callable[[Group | None], Decision[T]]
+) -> Decision[T]:
+    """Decide on what is stored, and store it; again if another controller was faster. One log line if it changed.
+
+    Raises:
+        Refused: by ``decide``, or because the store cannot be used. Nothing was decided that anyone may rely on.
+    """
+    for _ in range(ATTEMPTS_MAX):
+        held = await _read(store, broker_name)
+        before = None if held is None else held.group
+        decision = decide(before)
+        after = decision.group
+        if after is None or after is before:
+            return decision
+        fault = after.fault()
+        assert fault is None, fault
+        try:
+            is_stored = await store.swap(
+                broker_name, NEVER_STORED if held is None else held.version, after
+            )
+        except StoreError as error:
+            raise _unusable(error) from error
+        if is_stored:
+            _log.info("%s", decision.line)
+            return decision
+    raise Refused(
+        ResponseCode.SYSTEM_BUSY, f"other controllers decided on {broker_name} at the same time"
+    )
+
+
+async def read(store: DecisionStore, broker_name: str) -> Group | None:
+    """The group as it is now. Raises Refused if the store cannot be used."""
+    held = await _read(store, broker_name)
+    return None if held is None else held.group
+
+
+async def _read(store: DecisionStore, broker_name: str) -> Held | None:
+    try:
+        return await store.read(broker_name)
+    except StoreError as error:
+        raise _unusable(error) from error
+
+
+def _unusable(error: StoreError) -> Refused:
+    _log.error("store of decisions unusable cause=%s", error)
+    return Refused(ResponseCode.SYSTEM_ERROR, f"the controller cannot store decisions: {error}")

@@ -1,0 +1,95 @@
+"""Tells brokers who their master is (NOTIFY_BROKER_ROLE_CHANGED). Nobody relies on it: brokers also ask."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection
+from typing import Final, Protocol
+
+from cometmq.base.errors import CometError
+from cometmq.controller.controller_config import LiveConfig
+from cometmq.controller.group import Group
+from cometmq.protocol.bodies.controller import SyncStateSet
+from cometmq.protocol.codes import RequestCode
+from cometmq.protocol.command import Command
+from cometmq.protocol.fields import encode_fields
+from cometmq.protocol.headers.controller import NotifyRoleChangedHeader
+
+_NOTICES_MAX: Final = 256
+
+_log = logging.getLogger("cometmq.controller")
+
+
+class Client(Protocol):
+    """The part of a ``RemotingClient`` that is needed here."""
+
+    async def oneway(self, address: str, command: Command) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class RoleNotices:
+    def __init__(self, config: LiveConfig) -> None:
+        self._config = config
+        self._client: Client | None = None
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    def start(self, client: Client) -> None:
+        self._client = client
+
+    async def stop(self) -> None:
+        for task in self._under_way:
+            task.cancel()
+        if self._under_way:
+            await asyncio.wait(self._under_way)
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    def tell(self, group: Group, ids: Collection[int]) -> None:
+        """Tell these brokers; those that left the group meanwhile are passed over."""
+        if not self._config.current.notify_role_changed:
+            return
+        for broker_id in sorted(ids):
+            member = group.members.get(broker_id)
+            if member is None:
+                continue
+            if len(self._under_way) >= _NOTICES_MAX:
+                _log.warning("notice dropped address=%s reason=too many under way", member.address)
+                continue
+            task = asyncio.get_running_loop().create_task(
+                self._send(member.address, role_changed(group))
+            )
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
+
+    async def _send(self, address: str, command: Command) -> None:
+        if self._client is None:
+            return
+        try:
+            await self._client.oneway(address, command)
+        except CometError as error:
+            _log.warning("notice not delivered address=%s reason=%s", address, error)
+
+
+def role_changed(group: Group) -> Command:
+    master = group.master
+    header = NotifyRoleChangedHeader(
+        master_address=None if master is None else master.address,
+        master_broker_id=group.master_id,
+        master_epoch=group.master_epoch,
+        sync_state_set_epoch=group.sync_state_set_epoch,
+    )
+    return Command(
+        code=RequestCode.NOTIFY_BROKER_ROLE_CHANGED,
+        ext=encode_fields(header),
+        body=set_body(group).encode(),
+    )
+
+
+def set_body(group: Group) -> SyncStateSet:
+    return SyncStateSet(
+        sync_state_set=sorted(group.sync_state_set),
+        sync_state_set_epoch=group.sync_state_set_epoch,
+    )
