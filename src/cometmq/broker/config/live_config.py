@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 
 from cometmq.base.errors import CometError, ConfigError
@@ -22,6 +23,7 @@ from cometmq.model.topic import DataVersion
 
 log = logging.getLogger("cometmq.broker")
 
+_ROLE = frozenset({"brokerRole", "brokerId"})
 _PROTECTED = frozenset({"configBlackList", "rocketmqHome", "messageStorePlugIn"})
 
 # Without meaning here, but exportConfigs of RocketMQ 4.9's mqadmin fails when a broker does not tell them.
@@ -70,6 +72,10 @@ class LiveConfig:
         """
         meant, ignored = sort_keys(broker_rows(), OTHER_KEYS, values)
         _check_ignored(ignored)
+        if self.current.controller.is_enabled and not _ROLE.isdisjoint(meant):
+            raise NotChangeable(
+                "the controller decides the role of this broker: elect another master there (mqadmin electMaster)"
+            )
         now, later = split_changes(broker_rows(), meant)
         if later and self._path is None:
             raise NotChangeable(
@@ -93,6 +99,17 @@ class LiveConfig:
         for listener in self._listeners:
             listener(config)
         return list(later)
+
+    def take_role(self, role: str, slave_id: int) -> None:
+        """Be what a controller says, until the stop; the file stays as it is."""
+        identity = self.current.identity
+        if (identity.role, identity.slave_id) == (role, slave_id):
+            return
+        identity = replace(identity, role=role, slave_id=slave_id)
+        self.current = replace(self.current, identity=identity)
+        self._at_next_start = replace(self._at_next_start, identity=identity)
+        for listener in self._listeners:
+            listener(self.current)
 
     def text(self) -> str:
         """The config as GET_BROKER_CONFIG answers it: what the file says, that is what the next start will use."""

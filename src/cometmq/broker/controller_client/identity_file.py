@@ -3,8 +3,8 @@
     brokerIdentity        cluster#brokerName#id
     brokerIdentity-temp   cluster#brokerName#id#checkCode    applied for, but not known to be granted
 
-The check code says who applied. A broker that dies between the two applies again with the same one and gets the same id,
-instead of leaving an id behind that nobody has.
+The check code says who applied. A broker that dies between the two applies again with the same one and gets the same
+id, instead of leaving an id behind that nobody has.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     line 2      CRC-32 of the entries with their line ends, without its highest bit; 0: not checked
     then        epoch-startOffset, one a line
 
-Beside it lies ``.bak`` with the text before the last change, which is read when the file is damaged. A change is on disk
-when it returns: no record of a reign may be there before the reign is noted.
+Beside it lies ``.bak`` with the text before the last change, which is read when the file is damaged. A change is on
+disk when it returns: no record of a reign may be there before the reign is noted.
 """
 
 from __future__ import annotations
