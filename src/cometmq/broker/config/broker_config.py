@@ -77,8 +77,8 @@ class BrokerConfig:
     def __post_init__(self) -> None:
         if self.controller.is_enabled and self.acting.is_enabled:
             raise ConfigError(
-                "enableControllerMode and enableSlaveActingMaster exclude each other: under a controller a slave becomes "
-                "the master, and does not stand in for it"
+                "enableControllerMode and enableSlaveActingMaster exclude each other: under a controller a slave "
+                "becomes the master, and does not stand in for it"
             )
         if self.controller.is_enabled and self.replication.master_address:
             raise ConfigError(

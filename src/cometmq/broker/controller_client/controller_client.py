@@ -153,10 +153,11 @@ class ControllerClient:
         # Before the election: only who lives can be elected.
         await self._calls.beat(self._heartbeat())
         if view.master_id is None:
-            # The reply says nothing of epochs then.
-            asked_at = self._now()
-            view = await self._calls.group()
-        await self._take(view, asked_at)
+            # Nothing is said of epochs then.
+            self.standing.answered(asked_at)
+            await self._carry_out(StandForElection())
+        else:
+            await self._take(view, asked_at)
 
     async def _ask(self) -> None:
         asked_at = self._now()
@@ -196,6 +197,8 @@ class ControllerClient:
                 self._switch.set_changed()
             case StepDown(reason):
                 self._step_down(reason)
+            case StandForElection() if live.current.controller.is_learner:
+                pass
             case StandForElection():
                 asked_at = self._now()
                 view = await self._calls.elect(own_id)

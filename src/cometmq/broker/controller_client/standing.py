@@ -74,7 +74,7 @@ class Standing:
 
     def told(self, view: GroupView, asked_at: float) -> list[Instruction]:
         """The controller has answered a question that was asked at ``asked_at``."""
-        self._answered_at = max(asked_at, self._answered_at or asked_at)
+        self.answered(asked_at)
         if view.epoch < self.epoch:
             # The answer was under way for long, or is from a controller that was elsewhere.
             return []
@@ -95,6 +95,10 @@ class Standing:
             self._master_address = view.master_address
             return [BecomeSlave(view)]
         return []
+
+    def answered(self, asked_at: float) -> None:
+        """The same, if the answer says nothing of a master."""
+        self._answered_at = max(asked_at, self._answered_at or asked_at)
 
     def tick(self, now: float) -> list[Instruction]:
         """To be called every second or so."""

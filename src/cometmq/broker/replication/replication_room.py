@@ -51,7 +51,7 @@ class ReplicationRoom:
         self._core = core
         self._registration = registration
         self._metadata = metadata
-        self._switch = switch
+        self.switch = switch
         self._master: MasterPlace | None = None
         self._expected: str | None = None
         self._is_following = False
@@ -123,8 +123,8 @@ class ReplicationRoom:
 
     def lead(self) -> None:
         """This broker is the master from now on, with the log as it is. Raises DiskFull, UsageError."""
-        if self._switch is not None:
-            self._switch.lead()
+        if self.switch is not None:
+            self.switch.lead()
 
     def expect(self, address: str | None) -> None:
         """The controller says who the master is. Whomever the name servers name instead, they are wrong or late."""
@@ -140,7 +140,7 @@ class ReplicationRoom:
         self._registration.renew()
 
     def _found(self, master: MasterPlace) -> None:
-        if self._switch is not None and master.address != self._expected:
+        if self.switch is not None and master.address != self._expected:
             return
         if master != self._master:
             self._metadata.follow(None)
@@ -187,8 +187,8 @@ class ReplicationRoom:
     def _cut_tail(self, offset: int, reason: str) -> None:
         end = self._core.store.max_physical
         path = self._core.store.cut_tail(offset)
-        if self._switch is not None:
-            self._switch.cut(offset)
+        if self.switch is not None:
+            self.switch.cut(offset)
         log.error(
             "log differed from the master's and was cut from=%d to=%d kept=%s reason=%s",
             offset,
