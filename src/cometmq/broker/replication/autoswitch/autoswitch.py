@@ -31,6 +31,7 @@ class Autoswitch:
         """The permanent one; 0 while the controller has not given it."""
         self.reign = 0
         """The epoch in which this broker was elected last."""
+        self._confirmed = 0
         self.sync = SyncState(config.controller.behind_ms_max / 1000)
         self._following = EpochFollow(
             core.store.replica,
@@ -54,9 +55,13 @@ class Autoswitch:
         store = self._core.store
         if self._core.live.current.identity.is_slave:
             return self._following.confirmed
-        if not self._core.replicas.awaited:
+        awaited = self._core.replicas.awaited or frozenset()
+        if not awaited:
             return store.max_physical
-        return store.watermarks.replicated.value
+        copied_to = self._core.replicas.copied_to(1 + len(awaited))
+        if copied_to is not None:
+            self._confirmed = max(self._confirmed, min(copied_to, store.max_physical))
+        return self._confirmed
 
     def master_wire(self) -> SwitchWire:
         return SwitchWire(self._reign)
@@ -76,6 +81,7 @@ class Autoswitch:
     def elected(self, epoch: int, members: frozenset[int], set_epoch: int) -> None:
         """This broker is the master, or is it again. Its reign begins when it leads."""
         self.reign = epoch
+        self._confirmed = 0
         self.sync.begin(self.broker_id, members, set_epoch)
         self.set_changed()
 
