@@ -215,10 +215,6 @@ def _wait_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SyncState, "awaited", property(lambda self: frozenset()))
 
 
-def _forget_an_open_proposal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SyncState, "unanswered", SyncState.refused)
-
-
 def _propose_before_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     awaited = SyncState.awaited
 
@@ -243,7 +239,12 @@ def _cut_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "plant",
-    [_wait_for_nobody, _forget_an_open_proposal, _propose_before_waiting],
+    [
+        _wait_for_nobody,
+        _propose_before_waiting,
+        _reign_for_ever,
+        _cut_nothing,
+    ],
 )
 def test_a_planted_fault_is_found(
     plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch

@@ -47,6 +47,9 @@ from cometmq.store.store_config import StoreConfig
 LOOPBACK: Final = "127.0.0.1"
 ALL_INTERFACES: Final = "0.0.0.0"
 
+ROLE_KEYS: Final = ("brokerRole", "brokerId")
+"""What a controller decides, if there is one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
@@ -112,6 +115,10 @@ def load_broker_config(values: Mapping[str, str]) -> tuple[BrokerConfig, list[st
             value that does not fit.
     """
     meant, ignored = sort_keys(broker_rows(), OTHER_KEYS, values)
+    if meant.get("enableControllerMode", "").strip().lower() == "true":
+        # RocketMQ's samples say brokerId=-1 there.
+        given = [key for key in ROLE_KEYS if meant.pop(key, None) is not None]
+        ignored.extend(given)
     config = load(BrokerConfig, meant)
     if config.network.tls_file:
         given = {row.key: meant[row.key] for row in rows(TlsConfig) if row.key in meant}

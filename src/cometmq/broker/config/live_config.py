@@ -17,13 +17,17 @@ from cometmq.base.ports import Clock, Files
 from cometmq.base.properties_file import decode_file, edit_properties, encode_file
 from cometmq.base.setting_keys import NotChangeable, sort_keys, split_changes
 from cometmq.base.settings import load
-from cometmq.broker.config.broker_config import BrokerConfig, broker_rows, config_text
+from cometmq.broker.config.broker_config import (
+    ROLE_KEYS,
+    BrokerConfig,
+    broker_rows,
+    config_text,
+)
 from cometmq.broker.config.known_keys import OTHER_KEYS
 from cometmq.model.topic import DataVersion
 
 log = logging.getLogger("cometmq.broker")
 
-_ROLE = frozenset({"brokerRole", "brokerId"})
 _PROTECTED = frozenset({"configBlackList", "rocketmqHome", "messageStorePlugIn"})
 
 # Without meaning here, but exportConfigs of RocketMQ 4.9's mqadmin fails when a broker does not tell them.
@@ -72,7 +76,7 @@ class LiveConfig:
         """
         meant, ignored = sort_keys(broker_rows(), OTHER_KEYS, values)
         _check_ignored(ignored)
-        if self.current.controller.is_enabled and not _ROLE.isdisjoint(meant):
+        if self.current.controller.is_enabled and any(key in meant for key in ROLE_KEYS):
             raise NotChangeable(
                 "the controller decides the role of this broker: elect another master there (mqadmin electMaster)"
             )
@@ -108,6 +112,9 @@ class LiveConfig:
         identity = replace(identity, role=role, slave_id=slave_id)
         self.current = replace(self.current, identity=identity)
         self._at_next_start = replace(self._at_next_start, identity=identity)
+        for key in ROLE_KEYS:
+            # What the file says is not so.
+            self.ignored.pop(key, None)
         for listener in self._listeners:
             listener(self.current)
 
