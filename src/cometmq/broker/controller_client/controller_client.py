@@ -39,6 +39,8 @@ log = logging.getLogger("cometmq.broker")
 TICK_SECONDS: Final = 1.0
 RETRY_SECONDS: Final = 1.0
 QUESTIONS_PER_LEASE: Final = 3
+LEASES_FOR_A_CHANGE: Final = 3
+"""How long a broker may take to become what it should be before it falls silent."""
 
 _UNKNOWN: Final = (
     ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
@@ -48,6 +50,9 @@ _UNKNOWN: Final = (
 
 class RoleOfBroker(Protocol):
     """What is needed of ``role.Role``."""
+
+    @property
+    def is_settled(self) -> bool: ...
 
     async def unfence(self) -> None: ...
 
@@ -83,6 +88,8 @@ class ControllerClient:
         self._poll_seconds = (
             min(config.poll_ms, config.heartbeat_timeout_ms / QUESTIONS_PER_LEASE) / 1000
         )
+        self._change_seconds_max = LEASES_FOR_A_CHANGE * config.heartbeat_timeout_ms / 1000
+        self._settled_at = self._now()
         self._is_registered = False
         self._told = ""
         self._wake = asyncio.Event()
@@ -214,21 +221,24 @@ class ControllerClient:
 
     async def _beat_on(self) -> None:
         while True:
-            if self._is_registered and self.standing.is_in_touch(self._now()):
+            if self._is_registered and self._is_well():
                 await self._calls.beat(self._heartbeat())
             await asyncio.sleep(TICK_SECONDS)
 
     async def _tick_on(self) -> None:
         while True:
             await asyncio.sleep(TICK_SECONDS)
-            for instruction in self.standing.tick(self._now()):
+            now = self._now()
+            if self._role.is_settled:
+                self._settled_at = now
+            try:
+                self._switch.tidy()
+            except CometError as error:
+                log.error("epochs not noted reason=%s", error)
+            for instruction in self.standing.tick(now):
                 await self._carry_out(instruction)
             if self.standing.is_master:
-                try:
-                    proposal = self._switch.look(self._now())
-                except CometError as error:
-                    log.error("epochs not noted reason=%s", error)
-                    continue
+                proposal = self._switch.look(now)
                 if proposal is not None:
                     self._proposing = self._task(self._propose(proposal), "proposal")
 
@@ -252,6 +262,11 @@ class ControllerClient:
             if self.standing.epoch == epoch:
                 sync.accepted(members, set_epoch)
         self._switch.set_changed()
+
+    def _is_well(self) -> bool:
+        """A broker that cannot take up its role, for want of space for example, lets the controller elect another."""
+        now = self._now()
+        return self.standing.is_in_touch(now) and now - self._settled_at < self._change_seconds_max
 
     def _heartbeat(self) -> BrokerHeartbeatHeader:
         core, config = self._core, self._core.live.current

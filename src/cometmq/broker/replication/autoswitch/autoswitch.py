@@ -6,6 +6,7 @@ when a reign begins.
 
 from __future__ import annotations
 
+from cometmq.base.errors import UsageError
 from cometmq.broker.config.broker_config import BrokerConfig
 from cometmq.broker.core import BrokerCore
 from cometmq.broker.replication.autoswitch.epoch_file import EpochFile
@@ -79,7 +80,18 @@ class Autoswitch:
         self.epochs.cut(offset)
 
     def elected(self, epoch: int, members: frozenset[int], set_epoch: int) -> None:
-        """This broker is the master, or is it again. Its reign begins when it leads."""
+        """This broker is the master, or is it again. Its reign begins when it leads.
+
+        Raises:
+            UsageError: the log knows of later reigns.
+        """
+        last = self.epochs.table.last_number
+        if epoch < last:
+            raise UsageError(
+                f"the controller counts epoch {epoch}, but this log is from epoch {last}: it is another controller, or "
+                f"has lost its data. Restore them; else stop all brokers of this name, choose "
+                f"the one with the best log, remove its epochFileCheckpoint, and empty the stores of the others"
+            )
         self.reign = epoch
         self._confirmed = 0
         self.sync.begin(self.broker_id, members, set_epoch)
@@ -93,10 +105,13 @@ class Autoswitch:
     def look(self, now: float) -> Proposal | None:
         """What a master has to propose to the controller, if anything. To be called every second or so."""
         core = self._core
-        self.epochs.drop_before(core.store.min_physical)
         proposal = self.sync.look(core.replicas.log_ends, core.store.max_physical, now)
         self.set_changed()
         return proposal
+
+    def tidy(self) -> None:
+        """Forget the epochs of files that were deleted. Raises DiskFull."""
+        self.epochs.drop_before(self._core.store.min_physical)
 
     def _identity(self) -> SlaveIdentity:
         config = self._core.live.current

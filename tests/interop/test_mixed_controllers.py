@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from tests.eventually import wait_until
 
+from cometmq.base.errors import CometError
+
 from .java import MissingComponent
 from .replication_group import (
     SLAVE,
@@ -95,7 +97,7 @@ def _leads(broker: Broker) -> bool:
     """Whether it takes messages."""
     try:
         return send(broker, 1, "probe", in_flight=1) == [0]
-    except Exception:
+    except (CometError, OSError):
         return False
 
 
