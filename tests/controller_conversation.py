@@ -21,8 +21,10 @@ SCRIPT = 0
 
 
 class Stage(Protocol):
-    addresses: Mapping[str, str]
-    """Real ones by recorded ones."""
+    @property
+    def addresses(self) -> Mapping[str, str]:
+        """Real ones by recorded ones."""
+        ...
 
     async def ask(self, speaker: int, command: Command) -> Command: ...
 

@@ -21,18 +21,18 @@ from cometmq.protocol.bodies.admin import (
 )
 from cometmq.protocol.bodies.auth import Acl, User
 from cometmq.protocol.bodies.connection import ConsumerConnection, ProducerConnection, ProducerTable
-from cometmq.protocol.bodies.controller import (
-    ElectedMaster,
-    EpochCache,
-    SyncStateData,
-    SyncStateSet,
-)
 from cometmq.protocol.bodies.group import (
     GroupForbidden,
     GroupList,
     SubscriptionGroupList,
     SubscriptionGroupTable,
     SubscriptionOfGroup,
+)
+from cometmq.protocol.bodies.ha import (
+    ElectedMaster,
+    EpochCache,
+    SyncStateData,
+    SyncStateSet,
 )
 from cometmq.protocol.bodies.heartbeat import CheckClientConfigBody, ConsumerList, HeartbeatData
 from cometmq.protocol.bodies.kv import KVTable

@@ -26,7 +26,7 @@ HERE = Path(sys.executable)
 _SECONDS_MAX = 120.0
 # Done before the first page is opened.
 _SET_UP = re.compile(r"make |pip install |export PATH=|cometmq up ")
-_SERVERS = re.compile(r"mqnamesrv|mqbroker|mqshutdown")
+_SERVERS = re.compile(r"mqnamesrv|mqbroker|mqcontroller|mqshutdown")
 _END_OF_PART = "\x1e"
 # What differs from run to run: times, ids, rates, and the widths of table columns, which follow what stands in them.
 _VARYING = [

@@ -65,7 +65,7 @@ def test_the_wheel_has_every_file(wheel: Path, tmp_path: Path) -> None:
     where = _run("-c", "import cometmq; print(cometmq.__file__)", path=site)
     assert where.strip() == str(site / "cometmq" / "__init__.py")
     assert {path.name for path in (site / "bin").iterdir()} >= {
-        *("cometmq", "mqnamesrv", "mqbroker", "mqshutdown")
+        *("cometmq", "mqnamesrv", "mqbroker", "mqcontroller", "mqshutdown")
     }
     ours = {path.relative_to(ROOT / "src") for path in _files(ROOT / "src" / "cometmq")}
     installed = {path.relative_to(site) for path in _files(site / "cometmq")}

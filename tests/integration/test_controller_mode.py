@@ -14,7 +14,7 @@ from tests.integration.test_broker import Client, bodies
 from cometmq.broker.server import Broker
 from cometmq.controller.controller_config import ControllerConfig
 from cometmq.controller.server import Controller
-from cometmq.protocol.bodies.controller import EpochCache
+from cometmq.protocol.bodies.ha import EpochCache
 from cometmq.protocol.codes import RequestCode, ResponseCode
 
 

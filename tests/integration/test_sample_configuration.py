@@ -17,6 +17,8 @@ from cometmq.broker.config.broker_config import load_broker_config
 from cometmq.broker.server import Broker
 from cometmq.client import Message, SendStatus
 from cometmq.client.aio import Producer
+from cometmq.controller.controller_config import SCHEMA as CONTROLLER
+from cometmq.controller.server import Controller
 from cometmq.namesrv.namesrv_config import load_namesrv_config
 from cometmq.namesrv.server import NameServer
 from cometmq.protocol.codes import RequestCode
@@ -50,6 +52,7 @@ SET_UPS = {
 def test_every_sample_is_tested() -> None:
     assert {path.name for path in CONF.iterdir()} == {
         "broker.conf",
+        "controller.conf",
         "namesrv.conf",
         "tls.properties",
         *SET_UPS,
@@ -58,6 +61,16 @@ def test_every_sample_is_tested() -> None:
         assert {path.name for path in (CONF / name).iterdir()} == {
             f"{broker}.properties" for broker in brokers
         }
+
+
+async def test_the_controller_starts_from_its_sample(tmp_path: Path) -> None:
+    text = sample("controller.conf")
+    config, ignored = CONTROLLER.load(with_examples(text))
+    assert (ignored, config.group, config.unclean_allowed) == ([], "group1", False)
+    values = {"controllerDLegerPeers": "", "listenPort": "0", "controllerStorePath": str(tmp_path)}
+    controller = Controller(CONTROLLER.load(parse_properties(text) | values)[0])
+    await controller.start()
+    await controller.stop()
 
 
 @pytest.mark.parametrize("name", SET_UPS)

@@ -17,7 +17,7 @@ from cometmq.controller.elections import Elections, Outcome
 from cometmq.controller.group import EPOCH_MAX, Decision, Group, Report
 from cometmq.controller.liveness import Liveness, silence_seconds
 from cometmq.controller.role_notices import set_body
-from cometmq.protocol.bodies.controller import ElectedMaster, SyncStateSet
+from cometmq.protocol.bodies.ha import ElectedMaster, SyncStateSet
 from cometmq.protocol.bodies.route import BrokerMemberGroup
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command

@@ -109,10 +109,8 @@ class ControllerConfig:
             ("controllerDLegerGroup", self.group),
             ("controllerDLegerSelfId", self.self_id),
         ):
-            if not text or any(character in text for character in ":;- "):
-                raise ConfigError(
-                    f"{key} must not be empty or hold a colon, semicolon, dash or blank"
-                )
+            if any(character in text for character in ":;- "):
+                raise ConfigError(f"{key} must not hold a colon, semicolon, dash or blank")
         peer = self.own_peer
         if peer is not None and self.is_loopback and not _is_loopback(peer.host):
             raise ConfigError(

@@ -14,7 +14,7 @@ from cometmq.controller.decision_store import DecisionStore, read, settle
 from cometmq.controller.group import Decision, Group, Living
 from cometmq.controller.liveness import Liveness
 from cometmq.protocol import fastjson
-from cometmq.protocol.bodies.controller import ReplicaIdentity, ReplicasInfo, SyncStateData
+from cometmq.protocol.bodies.ha import ReplicaIdentity, ReplicasInfo, SyncStateData
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.fields import decode_fields, encode_fields

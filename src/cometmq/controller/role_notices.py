@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from cometmq.base.errors import CometError
 from cometmq.controller.controller_config import LiveConfig
 from cometmq.controller.group import Group
-from cometmq.protocol.bodies.controller import SyncStateSet
+from cometmq.protocol.bodies.ha import SyncStateSet
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.fields import encode_fields

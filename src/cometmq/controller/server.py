@@ -79,7 +79,7 @@ class Controller:
         if config.own_peer is not None:
             return config.own_peer
         port = config.listen_port if self._remoting is None else self._remoting.port
-        return Peer(config.self_id, config.bind_address or "127.0.0.1", port)
+        return Peer(config.self_id or "n0", config.bind_address or "127.0.0.1", port)
 
     async def start(self) -> None:
         """Start serving; on return, requests are accepted.

@@ -9,11 +9,18 @@ import click
 from cometmq import __version__
 from cometmq.base.properties_file import render_properties
 from cometmq.base.server_command import begin, failing_in_one_line, log_options, read_config_file
+from cometmq.controller.server import Controller
 from cometmq.namesrv.namesrv_config import NamesrvConfig, load_namesrv_config, texts
 from cometmq.namesrv.server import NameServer
+from cometmq.namesrv.with_controller import (
+    NameServerWithController,
+    controller_keys,
+    load_controller,
+)
 from cometmq.remoting import event_loop
 
 _KV_PATH = "~/namesrv/kvConfig.json"
+_CONTROLLER_STORE_PATH = "~/DLedgerController"
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -36,30 +43,46 @@ def main(
 ) -> None:
     """Run a CometMQ name server until SIGTERM or Ctrl-C."""
     with failing_in_one_line():
-        config, without_effect = _load(config_file)
+        values = _values(config_file)
+        config, without_effect = load_namesrv_config(values)
+        controller = None
+        if config.has_controller:
+            store = {"controllerStorePath": str(Path(_CONTROLLER_STORE_PATH).expanduser())}
+            controller = load_controller(store | values)
+            without_effect = [key for key in without_effect if key not in controller_keys()]
         if print_config:
             click.echo(render_properties(texts(config)), nl=False)
             return
         begin(
             "cometmq.namesrv", log_level=log_level, log_file=log_file, without_effect=without_effect
         )
-        event_loop.run_server(
-            lambda: NameServer(config), lambda server: _greeting(server, config, config_file)
-        )
+        if controller is None:
+            event_loop.run_server(
+                lambda: NameServer(config), lambda server: _greeting(server, config, config_file)
+            )
+        else:
+            settings = controller
+            event_loop.run_server(
+                lambda: NameServerWithController(config, settings),
+                lambda both: _greeting(both.name_server, config, config_file, both.controller),
+            )
 
 
-def _load(config_file: str | None) -> tuple[NamesrvConfig, list[str]]:
-    return load_namesrv_config(
-        {
-            "kvConfigPath": str(Path(_KV_PATH).expanduser()),
-            **read_config_file(config_file),
-            # As in RocketMQ, changes are written to the file that was read.
-            "configStorePath": str(Path(config_file).absolute()) if config_file else "",
-        }
-    )
+def _values(config_file: str | None) -> dict[str, str]:
+    return {
+        "kvConfigPath": str(Path(_KV_PATH).expanduser()),
+        **read_config_file(config_file),
+        # As in RocketMQ, changes are written to the file that was read.
+        "configStorePath": str(Path(config_file).absolute()) if config_file else "",
+    }
 
 
-def _greeting(server: NameServer, config: NamesrvConfig, config_file: str | None) -> str:
+def _greeting(
+    server: NameServer,
+    config: NamesrvConfig,
+    config_file: str | None,
+    controller: Controller | None = None,
+) -> str:
     host = config.bind_address or "0.0.0.0"
     lines = [
         f"The Name Server boot success. CometMQ {__version__}",
@@ -70,6 +93,8 @@ def _greeting(server: NameServer, config: NamesrvConfig, config_file: str | None
     if server.address_service_port is not None:
         url = f"http://{_address(host, server.address_service_port)}/rocketmq/nsaddr"
         lines.append(f"  address list    {url}")
+    if controller is not None:
+        lines.append(f"  controller      {_address(host, controller.port)}")
     if not config.is_loopback:
         lines.append(
             "  WARNING         beyond loopback: whoever reaches this port may change routes"

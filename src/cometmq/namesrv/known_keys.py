@@ -46,7 +46,6 @@ _NAMES: Final = """
 _IN_TLS_FILE = "a name server takes its TLS settings from the file that tls.config.file names"
 
 _UNMET: Final = {
-    "enableControllerInNamesrv": "there is no controller here, so no slave would be made master; remove the key",
     "useTLS": _IN_TLS_FILE,
     "tls.ciphers": "ciphers cannot be chosen; OpenSSL's defaults are used",
     "tls.protocols": "protocols cannot be chosen; TLS 1.2 and newer are spoken",

@@ -139,6 +139,11 @@ class NamesrvConfig:
         high=ROUTE_QUEUES_MAX,
         live=True,
     )
+    has_controller: bool = setting(
+        "enableControllerInNamesrv",
+        "Whether mqnamesrv runs a controller, too, with the controller's settings of the same file.",
+        default=False,
+    )
     tls_path: str = setting(
         "tls.config.file",
         "Properties file with the tls.* settings; empty: plain text only.",

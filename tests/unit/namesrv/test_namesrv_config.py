@@ -100,7 +100,6 @@ def test_a_setting_of_the_start_waits_for_the_start(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "text", "reason"),
     [
-        ("enableControllerInNamesrv", "true", "there is no controller"),
         ("tls.server.mode", "enforcing", "tls.config.file"),
         ("useTLS", "true", "tls.config.file"),
     ],

@@ -13,7 +13,7 @@ from cometmq.broker.config.config_slices import IdentityConfig
 from cometmq.broker.controller_client.group_view import GroupView
 from cometmq.broker.controller_client.identity_file import Applied
 from cometmq.broker.replication.autoswitch.sync_state import Proposal
-from cometmq.protocol.bodies.controller import ElectedMaster, SyncStateSet
+from cometmq.protocol.bodies.ha import ElectedMaster, SyncStateSet
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.fields import Header, decode_fields, encode_fields

@@ -7,7 +7,7 @@ from typing import Final
 
 from cometmq.broker.config.live_config import LiveConfig
 from cometmq.broker.replication.autoswitch.epochs import EpochTable
-from cometmq.protocol.bodies.controller import EpochCache, EpochEntry
+from cometmq.protocol.bodies.ha import EpochCache, EpochEntry
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.refusal import Refused
