@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from tests.eventually import eventually
-from tests.integration.servers import broker_config, running_name_server
+from tests.integration.servers import broker_config, running_broker, running_name_server
 from tests.integration.test_broker import Client, bodies
 
 from cometmq.broker.server import Broker
@@ -237,3 +237,50 @@ async def test_two_slaves_and_all_of_them_are_waited_for(tmp_path: Path) -> None
         await eventually(lambda: len(members(leader)) == 2, seconds=20)
         assert await group.sent(leader, 20, 20) == [0] * 20
         await eventually(lambda: has_all(other, leader))
+
+
+async def test_a_store_from_before_the_controller(tmp_path: Path) -> None:
+    async with group_in(tmp_path) as group:
+        async with running_broker(tmp_path / "1") as alone:
+            assert await group.sent(alone, 20) == [0] * 20
+        master, slave = await group.pair()
+        await eventually(lambda: has_all(slave, master))
+        assert await group.sent(master, 5, 20) == [0] * 5
+        assert epochs(master) == epochs(slave) == [(1, 0)]
+        assert slave.core.store.max_physical == master.core.store.max_physical
+
+
+async def test_a_broker_stopped_in_good_order_is_replaced_at_once(tmp_path: Path) -> None:
+    async with group_in(tmp_path) as group:
+        master, slave = await group.pair()
+        assert await group.sent(master, 5) == [0] * 5
+        await master.stop()
+        await eventually(lambda: is_master(slave))
+        assert await group.sent(slave, 5, 5) == [0] * 5
+
+
+async def test_the_two_kinds_of_replication_do_not_mix(tmp_path: Path) -> None:
+    """Whoever is of the other kind is refused, and nothing is cut."""
+    async with group_in(tmp_path) as group:
+        master, slave = await group.pair()
+        assert await group.sent(master, 5) == [0] * 5
+        end = master.core.store.max_physical
+        address = master.replication.port_address
+        async with running_broker(
+            tmp_path / "4", brokerRole="SLAVE", brokerId="4", haMasterAddress=address
+        ) as stranger:
+            await asyncio.sleep(0.5)
+            assert not stranger.replication.link.is_following
+            assert stranger.core.store.max_physical == 0
+        assert members(master) == {1, 2}
+        assert master.core.store.max_physical == slave.core.store.max_physical == end
+
+
+async def test_without_a_controller_there_are_no_epochs(tmp_path: Path) -> None:
+    async with running_broker(tmp_path / "b") as broker:
+        client = Client(broker.address)
+        for code in (RequestCode.GET_BROKER_EPOCH_CACHE, RequestCode.NOTIFY_BROKER_ROLE_CHANGED):
+            reply = await client.ask(code)
+            assert reply.code == ResponseCode.SYSTEM_ERROR
+            assert "under no controller" in (reply.remark or "")
+        await client.remoting.close()

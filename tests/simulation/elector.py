@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
-from typing import Final, TypeVar
+from typing import Final, NoReturn, TypeVar
 
 from cometmq.base.errors import CallTimedOut
 from cometmq.broker.controller_client.group_view import GroupView
@@ -180,15 +180,17 @@ class Questions:
                 asyncio.get_running_loop().call_later(
                     self.random.random() * LATE_SECONDS, _try, question
                 )
-            return await self._give_up()
+            await self._give_up()
         answer = question()
         await self._travel()
-        return answer if self.hears else await self._give_up()
+        if not self.hears:
+            await self._give_up()
+        return answer
 
     async def _travel(self) -> None:
         await asyncio.sleep(self.random.random() * LATENCY_SECONDS)
 
-    async def _give_up(self) -> T:  # type: ignore[type-var]
+    async def _give_up(self) -> NoReturn:
         await asyncio.sleep(CALL_SECONDS)
         raise CallTimedOut("no answer", sent=True)
 

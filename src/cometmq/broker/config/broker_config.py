@@ -117,8 +117,7 @@ def load_broker_config(values: Mapping[str, str]) -> tuple[BrokerConfig, list[st
     meant, ignored = sort_keys(broker_rows(), OTHER_KEYS, values)
     if meant.get("enableControllerMode", "").strip().lower() == "true":
         # RocketMQ's samples say brokerId=-1 there.
-        given = [key for key in ROLE_KEYS if meant.pop(key, None) is not None]
-        ignored.extend(given)
+        ignored.extend(key for key in ROLE_KEYS if meant.pop(key, None) is not None)
     config = load(BrokerConfig, meant)
     if config.network.tls_file:
         given = {row.key: meant[row.key] for row in rows(TlsConfig) if row.key in meant}

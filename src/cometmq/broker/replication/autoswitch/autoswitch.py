@@ -71,9 +71,12 @@ class Autoswitch:
         """The reign begins, with the log as it is. Raises DiskFull, UsageError."""
         # Name servers take the topics of the newest reign.
         self._core.topics.begin_state(self.reign)
-        last = self.epochs.table.last
-        if last is None or last.number < self.reign:
-            self.epochs.begin(Epoch(self.reign, self._core.store.max_physical))
+        store, last = self._core.store, self.epochs.table.last
+        if last is None:
+            # A log from before the controller is all of the first reign, so that slaves can be given it.
+            self.epochs.begin(Epoch(self.reign, store.min_physical))
+        elif last.number < self.reign:
+            self.epochs.begin(Epoch(self.reign, store.max_physical))
 
     def cut(self, offset: int) -> None:
         """The log was cut. Raises DiskFull."""
