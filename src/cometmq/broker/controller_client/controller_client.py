@@ -221,26 +221,33 @@ class ControllerClient:
 
     async def _beat_on(self) -> None:
         while True:
-            if self._is_registered and self._is_well():
-                await self._calls.beat(self._heartbeat())
+            try:
+                if self._is_registered and self._is_well():
+                    await self._calls.beat(self._heartbeat())
+            except Exception:
+                log.exception("no heartbeat to the controllers")
             await asyncio.sleep(TICK_SECONDS)
 
     async def _tick_on(self) -> None:
         while True:
             await asyncio.sleep(TICK_SECONDS)
-            now = self._now()
-            if self._role.is_settled:
-                self._settled_at = now
             try:
-                self._switch.tidy()
+                await self._tick(self._now())
             except CometError as error:
                 log.error("epochs not noted reason=%s", error)
-            for instruction in self.standing.tick(now):
-                await self._carry_out(instruction)
-            if self.standing.is_master:
-                proposal = self._switch.look(now)
-                if proposal is not None:
-                    self._proposing = self._task(self._propose(proposal), "proposal")
+            except Exception:
+                log.exception("lease not looked at")
+
+    async def _tick(self, now: float) -> None:
+        if self._role.is_settled:
+            self._settled_at = now
+        for instruction in self.standing.tick(now):
+            await self._carry_out(instruction)
+        if self.standing.is_master:
+            proposal = self._switch.look(now)
+            if proposal is not None:
+                self._proposing = self._task(self._propose(proposal), "proposal")
+        self._switch.tidy()
 
     async def _propose(self, proposal: Proposal) -> None:
         epoch, sync = self.standing.epoch, self._switch.sync

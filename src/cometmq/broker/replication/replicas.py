@@ -177,11 +177,12 @@ class Replicas:
         return sum(log_end - one.confirmed <= self.behind_max for one in self.all)
 
     def outlook(self, needed: int, log_end: int) -> Outlook:
-        following = self.following(log_end)
         if self.awaited is not None:
             # A member that is gone comes back, or the controller lets it go: both within the time of a send.
-            following = len(self.awaited | self.log_ends.keys())
-        if following >= needed - 1:
+            has_enough = len(self.awaited | self.log_ends.keys()) >= needed - 1
+        else:
+            has_enough = self.following(log_end) >= needed - 1
+        if has_enough:
             return Outlook.WAIT
         return Outlook.NOT_AVAILABLE
 

@@ -57,11 +57,13 @@ class SyncState:
         }
 
     def begin(self, own_id: int, members: frozenset[int], epoch: int) -> None:
-        """This broker's reign begins, with the set that the election left."""
+        """This broker's reign begins, with the set that the election left; or goes on after a doubt."""
+        if epoch != self.epoch:
+            self._proposed = None
+        # Else what was proposed before the doubt may still be accepted.
         self.own_id = own_id
         self.members = members
         self.epoch = epoch
-        self._proposed = None
         self._is_asked = False
         self._joining.clear()
         self._caught_up_at.clear()

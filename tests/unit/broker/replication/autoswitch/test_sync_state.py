@@ -99,3 +99,12 @@ def test_what_is_old_does_not_count() -> None:
     state = _state(1, 2)
     state.told(_set(1), 4)
     assert state.members == _set(1, 2)
+
+
+def test_a_reign_that_goes_on_remembers_what_it_proposed() -> None:
+    state = _state(1)
+    state.look({2: 100}, 100, 0.0)
+    state.begin(1, _set(1), 5)
+    assert state.awaited == _set(2), "it may still be accepted"
+    state.begin(1, _set(1), 7)
+    assert state.awaited == _set()
