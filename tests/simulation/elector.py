@@ -181,11 +181,12 @@ class Questions:
                     self.random.random() * LATE_SECONDS, _try, question
                 )
             await self._give_up()
-        answer = question()
-        await self._travel()
-        if not self.hears:
-            await self._give_up()
-        return answer
+        try:
+            return question()
+        finally:
+            await self._travel()
+            if not self.hears:
+                await self._give_up()
 
     async def _travel(self) -> None:
         await asyncio.sleep(self.random.random() * LATENCY_SECONDS)

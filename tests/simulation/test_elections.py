@@ -13,6 +13,7 @@ from random import Random
 
 import pytest
 from tests.simulation.elected_world import ElectedBroker, ElectedWorld
+from tests.simulation.replica_world import PLENTY
 
 from cometmq.broker.controller_client.standing import Standing
 from cometmq.broker.replication import follow
@@ -24,6 +25,8 @@ from cometmq.testing.faulty_files import Moment, Outage
 SEEDS = int(os.environ.get("COMETMQ_ELECTION_SEEDS", "200"))
 FIRST_SEED = int(os.environ.get("COMETMQ_SEED", "0"))
 PARTS = 4
+FOUND = [46, 902, 1193]
+"""Seeds that failed once; what they showed is mended."""
 SEARCHED = 300
 GAPS = (0.0, 0.0, 0.001, 0.003, 0.01, 0.1, 0.5, 1.5, 3.0)
 LONG_GAPS = (6.0, 12.0, 25.0)
@@ -72,6 +75,7 @@ class Schedule:
         events += [self._reset, self._half_open, self._cut, self._heal, self._heal]
         events += [self._kill, self._boot, self._boot, self._crash_soon, self._slow_disk]
         events += [self._lose_controller, self._find_controller, self._designate]
+        events += [self._fill, self._empty]
         for _ in range(random.randint(20, 60)):
             what = random.choice(events)()
             if what:
@@ -85,7 +89,7 @@ class Schedule:
         safe = list(world.book.safe)
         master = await world.settle()
         for sent in safe:
-            assert master.has_now(sent.offset, sent.raw), f"lost by {master}: {sent}"
+            assert master.holds(sent), f"lost by {master}: {sent}"
 
     # What may happen.
 
@@ -152,6 +156,16 @@ class Schedule:
         broker.flush_delay_max = self.random.choice((0.0, 0.01, 1.0, 10.0))
         return f"flush of {broker.number} takes {broker.flush_delay_max}"
 
+    def _fill(self) -> str | None:
+        broker = self.random.choice(self.world.brokers)
+        broker.files.set_free(self.random.choice((0, 4096, 12288)))
+        return f"fill {broker.number}"
+
+    def _empty(self) -> str | None:
+        for broker in self.world.brokers:
+            broker.files.set_free(PLENTY)
+        return "space"
+
     def _lose_controller(self) -> str | None:
         """One direction or both."""
         broker = self.random.choice(self.world.members)
@@ -191,6 +205,11 @@ def _small_and_quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_what_was_found(seed: int) -> None:
+    Schedule(seed).run()
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -199,8 +199,8 @@ class ControllerClient:
                 live.take_role(SLAVE, own_id)
                 self._replication.expect(view.master_address)
                 await self._role.unfence()
-            case TakeSet(view):
-                self._switch.sync.told(view.members, view.set_epoch)
+            case TakeSet(view, asked_at):
+                self._switch.sync.told(view.members, view.set_epoch, asked_at)
                 self._switch.set_changed()
             case StepDown(reason):
                 self._step_down(reason)
@@ -258,7 +258,7 @@ class ControllerClient:
                 "SyncStateSet not changed set=%s reason=%s", sorted(proposal.members), error
             )
             if self.standing.epoch == epoch:
-                sync.refused()
+                sync.refused(self._now())
             self._wake.set()
         except CometError as error:
             log.warning("SyncStateSet not known set=%s reason=%s", sorted(proposal.members), error)
@@ -267,7 +267,7 @@ class ControllerClient:
         else:
             log.info("SyncStateSet changed set=%s epoch=%d", sorted(members), set_epoch)
             if self.standing.epoch == epoch:
-                sync.accepted(members, set_epoch)
+                sync.accepted(members, set_epoch, self._now())
         self._switch.set_changed()
 
     def _is_well(self) -> bool:

@@ -28,9 +28,10 @@ class BecomeSlave:
 
 @dataclass(frozen=True, slots=True)
 class TakeSet:
-    """Still the master; this is the SyncStateSet."""
+    """Still the master; this is the SyncStateSet, or was when it was asked for."""
 
     view: GroupView
+    asked_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class Standing:
             self._proven_at = asked_at
             self._master_address = None
             if self.is_master and not is_new:
-                return [TakeSet(view)]
+                return [TakeSet(view, asked_at)]
             self.is_master = True
             return [BecomeMaster(view)]
         if is_new or self.is_master or view.master_address != self._master_address:

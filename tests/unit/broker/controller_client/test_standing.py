@@ -38,7 +38,7 @@ def test_a_master_is_one_as_long_as_it_can_prove_it() -> None:
     view = _view(3)
     assert standing.told(view, 100.0) == [BecomeMaster(view)]
     assert standing.is_proven(109.9)
-    assert standing.told(view, 105.0) == [TakeSet(view)]
+    assert standing.told(view, 105.0) == [TakeSet(view, 105.0)]
     assert standing.is_proven(114.9)
     assert not standing.is_proven(115.0), "from the question on, not from the answer"
     (step,) = standing.tick(115.0)

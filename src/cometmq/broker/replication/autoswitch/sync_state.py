@@ -5,7 +5,8 @@ controller changes the set; the master proposes.
 
     joining    a slave that caught up is waited for from now on, and proposed when it has all that is in the log now
     leaving    a member that is gone, or did not catch up for long, is proposed to leave, and waited for until then
-    open       a proposal without an answer may have been accepted: both sets are waited for, and it is made again
+    open       a proposal without an answer may have been accepted: both sets are waited for, and it is made again. If
+               that is refused, the reason may be that the first was accepted: then the controller has to tell the set
 
 Times are monotonic seconds of the caller.
 """
@@ -45,6 +46,8 @@ class SyncState:
         self.epoch = 0
         self._proposed: frozenset[int] | None = None
         self._is_asked = False
+        self._is_doubtful = False
+        self._refused_at: float | None = None
         self._joining: dict[int, _Join] = {}
         self._caught_up_at: dict[int, float] = {}
         self._end_before: int | None = None
@@ -59,7 +62,7 @@ class SyncState:
     def begin(self, own_id: int, members: frozenset[int], epoch: int) -> None:
         """This broker's reign begins, with the set that the election left; or goes on after a doubt."""
         if epoch != self.epoch:
-            self._proposed = None
+            self._close()
         # Else what was proposed before the doubt may still be accepted.
         self.own_id = own_id
         self.members = members
@@ -69,25 +72,32 @@ class SyncState:
         self._caught_up_at.clear()
         self._end_before = None
 
-    def told(self, members: frozenset[int], epoch: int) -> None:
-        """The controller tells the set, asked or not. What is older than what is known does not count."""
+    def told(self, members: frozenset[int], epoch: int, asked_at: float) -> None:
+        """The controller tells the set. What is older than what is known does not count."""
         if epoch > self.epoch:
             self.members, self.epoch = members, epoch
             # It was accepted, or comes too late to be.
-            self._proposed = None
+            self._close()
+        elif self._refused_at is not None and asked_at > self._refused_at:
+            # It is the old set after all that was proposed.
+            self._close()
 
-    def refused(self) -> None:
+    def refused(self, now: float) -> None:
         """The controller does not want the proposal."""
-        self._proposed = None
         self._is_asked = False
+        if self._is_doubtful:
+            self._refused_at = now
+        else:
+            self._close()
 
     def unanswered(self) -> None:
         """Nobody knows what has become of the proposal."""
         self._is_asked = False
+        self._is_doubtful = True
 
-    def accepted(self, members: frozenset[int], epoch: int) -> None:
+    def accepted(self, members: frozenset[int], epoch: int, now: float) -> None:
         self._is_asked = False
-        self.told(members, epoch)
+        self.told(members, epoch, now)
 
     def look(self, slaves: Mapping[int, int], log_end: int, now: float) -> Proposal | None:
         """What to propose now. To be called every second or so.
@@ -99,7 +109,7 @@ class SyncState:
             if end >= (log_end if self._end_before is None else self._end_before):
                 self._caught_up_at[slave] = now
         self._end_before = log_end
-        if self._is_asked:
+        if self._is_asked or self._refused_at is not None:
             return None
         if self._proposed is None:
             staying = {
@@ -113,6 +123,12 @@ class SyncState:
                 self._joining.pop(one, None)
         self._is_asked = True
         return Proposal(self._proposed, self.epoch)
+
+    def _close(self) -> None:
+        """There is no proposal any more of which nobody knows."""
+        self._proposed = None
+        self._is_doubtful = False
+        self._refused_at = None
 
     def _stays(self, member: int, slaves: Mapping[int, int], now: float) -> bool:
         if member not in slaves:

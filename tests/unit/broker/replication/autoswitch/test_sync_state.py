@@ -26,7 +26,7 @@ def test_a_slave_that_has_everything_is_proposed_and_waited_for_at_once() -> Non
     assert state.look({2: 100}, 100, 1.0) == Proposal(_set(1, 2), 5)
     assert state.awaited == _set(2)
     assert state.look({2: 100}, 100, 2.0) is None, "one at a time"
-    state.accepted(_set(1, 2), 6)
+    state.accepted(_set(1, 2), 6, 9.0)
     assert state.members == _set(1, 2)
     assert state.look({2: 100}, 100, 3.0) is None
 
@@ -61,7 +61,7 @@ def test_a_member_that_is_gone_is_waited_for_until_the_controller_lets_it_go() -
     assert state.look({2: 100, 3: 100}, 100, 0.0) is None
     assert state.look({2: 100}, 100, 1.0) == Proposal(_set(1, 2), 5)
     assert state.awaited == _set(2, 3)
-    state.accepted(_set(1, 2), 6)
+    state.accepted(_set(1, 2), 6, 9.0)
     assert state.awaited == _set(2)
 
 
@@ -79,11 +79,11 @@ def test_a_proposal_without_an_answer_counts_until_the_truth_is_known() -> None:
     state = _state(1)
     state.look({2: 100}, 100, 0.0)
     state.unanswered()
-    state.told(_set(1), 5)
+    state.told(_set(1), 5, 0.5)
     assert state.awaited == _set(2), "it may still be accepted"
     assert state.look({}, 100, 1.0) == Proposal(_set(1, 2), 5), "the same again"
     state.unanswered()
-    state.told(_set(1, 2), 6)
+    state.told(_set(1, 2), 6, 1.5)
     assert state.members == _set(1, 2)
     assert state.look({}, 100, 2.0) == Proposal(_set(1), 6)
 
@@ -91,13 +91,13 @@ def test_a_proposal_without_an_answer_counts_until_the_truth_is_known() -> None:
 def test_a_refused_proposal_is_forgotten() -> None:
     state = _state(1)
     state.look({2: 100}, 100, 0.0)
-    state.refused()
+    state.refused(0.0)
     assert state.awaited == _set()
 
 
 def test_what_is_old_does_not_count() -> None:
     state = _state(1, 2)
-    state.told(_set(1), 4)
+    state.told(_set(1), 4, 1.0)
     assert state.members == _set(1, 2)
 
 
@@ -108,3 +108,19 @@ def test_a_reign_that_goes_on_remembers_what_it_proposed() -> None:
     assert state.awaited == _set(2), "it may still be accepted"
     state.begin(1, _set(1), 7)
     assert state.awaited == _set()
+
+
+def test_a_refusal_of_what_may_have_been_accepted_before_says_nothing() -> None:
+    """The set that was proposed twice is refused, because it is the set already."""
+    state = _state(1)
+    state.look({2: 100}, 100, 0.0)
+    state.unanswered()
+    assert state.look({2: 100}, 100, 4.0) == Proposal(_set(1, 2), 5)
+    state.refused(4.5)
+    assert state.awaited == _set(2)
+    assert state.look({2: 100}, 100, 5.0) is None, "first the controller has to tell"
+    state.told(_set(1), 5, asked_at=4.4)
+    assert state.awaited == _set(2), "asked before the refusal"
+    state.told(_set(1), 5, asked_at=4.6)
+    assert state.awaited == _set()
+    assert state.look({2: 100}, 100, 6.0) == Proposal(_set(1, 2), 5)
