@@ -145,6 +145,8 @@ class Questions:
     hears: bool = True
     """The answers do."""
     count: int = 0
+    answered_at: float = 0.0
+    """When the last question was asked that was answered."""
 
     async def next_id(self) -> Applied:
         number = await self._ask(lambda: max(self.elector.codes, default=0) + 1)
@@ -174,6 +176,7 @@ class Questions:
             self.elector.beat(header)
 
     async def _ask(self, question: Callable[[], T]) -> T:
+        asked_at = self.elector.now()
         await self._travel()
         if not self.is_heard:
             if self.random.random() < 0.5:
@@ -187,6 +190,7 @@ class Questions:
             await self._travel()
             if not self.hears:
                 await self._give_up()
+            self.answered_at = asked_at
 
     async def _travel(self) -> None:
         await asyncio.sleep(self.random.random() * LATENCY_SECONDS)

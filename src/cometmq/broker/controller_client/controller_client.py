@@ -195,7 +195,9 @@ class ControllerClient:
                     raise
                 live.take_role(SYNC_MASTER, own_id)
             case BecomeSlave(view):
-                log.warning("master is %s epoch=%d", view.master_address, view.epoch)
+                log.warning(
+                    "another is the master address=%s epoch=%d", view.master_address, view.epoch
+                )
                 live.take_role(SLAVE, own_id)
                 self._replication.expect(view.master_address)
                 await self._role.unfence()
