@@ -16,6 +16,7 @@ ALONE = frozenset(
     {
         "test_delay_exchange.py",
         "test_java_scaling.py",
+        "test_mixed_controllers.py",
         "test_move.py",
         "test_mqadmin_replication.py",
         "test_replication.py",

@@ -19,6 +19,7 @@ from cometmq.broker.core import BrokerCore, open_core
 from cometmq.broker.master_duties import MasterDuties
 from cometmq.broker.registration import MasterPlace, Registration
 from cometmq.broker.replication.acting.member_group import ActingMaster
+from cometmq.broker.replication.autoswitch.autoswitch import Autoswitch
 from cometmq.broker.replication.metadata_sync import MetadataSync
 from cometmq.broker.replication.replication_room import ReplicationRoom
 from cometmq.broker.replication.role import Role
@@ -267,12 +268,8 @@ class ReplicaBroker:
         self._check_kept()
         self._watch_cuts(core)
         core.store.watermarks.flushed.on_wait(self._flush_soon)
-        self.place = Place(self.ha_address, lambda: self._master(self))
-        registration = cast(Registration, self.place)
-        self.room = ReplicationRoom(
-            core, registration, cast(MetadataSync, NoTables()), cast(ActingMaster, NoMembers())
-        )
-        self.role = Role(core, MasterDuties(core, []), registration, self.room)
+        self.place = self._place()
+        self._build(core, cast(Registration, self.place))
         await self.role.take_up()
         await self.room.port.start(self.host, HA_PORT)
         assert self.process is not None
@@ -280,7 +277,25 @@ class ReplicaBroker:
         self.is_ready = True
         self._repeat(FLUSH_SECONDS, self._flush)
         self._repeat(MAINTAIN_SECONDS, self._maintain)
+        await self._take_office()
+
+    def _build(
+        self, core: BrokerCore, registration: Registration, switch: Autoswitch | None = None
+    ) -> None:
+        self.room = ReplicationRoom(
+            core,
+            registration,
+            cast(MetadataSync, NoTables()),
+            cast(ActingMaster, NoMembers()),
+            switch,
+        )
+        self.role = Role(core, MasterDuties(core, []), registration, self.room)
+
+    async def _take_office(self) -> None:
         await self.role.start()
+
+    def _place(self) -> Place:
+        return Place(self.ha_address, lambda: self._master(self))
 
     def _watch_cuts(self, core: BrokerCore) -> None:
         cut_tail = core.store.cut_tail

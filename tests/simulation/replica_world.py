@@ -57,17 +57,22 @@ class ReplicaWorld:
         self.cuts = 0
         self.steps: list[str] = []
         self.brokers = [
-            ReplicaBroker(
-                number,
-                self.loop,
-                self.network,
-                self.random,
-                {**settings, "brokerRole": master_role if number == 0 else "SLAVE"},
-                self._master_of,
-                self._cut,
+            self._broker(
+                number, {**settings, "brokerRole": master_role if number == 0 else "SLAVE"}
             )
             for number in range(brokers)
         ]
+
+    def _broker(self, number: int, settings: dict[str, str]) -> ReplicaBroker:
+        return ReplicaBroker(
+            number,
+            self.loop,
+            self.network,
+            self.random,
+            settings,
+            self._master_of,
+            self._cut,
+        )
 
     # What happens.
 

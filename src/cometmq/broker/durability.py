@@ -7,6 +7,7 @@ Both are waited for side by side. The outcome is the code of the answer; the rec
 outcome at the slaves hides one at the disk, as in RocketMQ.
 
 Consumers see a record when it is on disk, and when the slaves have it or were waited for in vain; see ``store.hidden``.
+Under a controller a master acknowledges nothing while it cannot prove that it is one (``is_proven``).
 A slave decides nothing: what it has left from its time as a master is shown when its master turns out to have it, too.
 """
 
@@ -19,7 +20,7 @@ from cometmq.base.ports import Clock
 from cometmq.broker.config.broker_config import BrokerConfig
 from cometmq.broker.config.config_slices import SYNC_MASTER
 from cometmq.broker.config.live_config import LiveConfig
-from cometmq.broker.replication.replicas import Outlook, Replicas, copies_needed
+from cometmq.broker.replication.replicas import Outlook, Replicas
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import FLAG_ONEWAY, Command
 from cometmq.protocol.refusal import Refused
@@ -50,6 +51,8 @@ class Durability:
         self._replicas = replicas
         self._monotonic = clock.monotonic
         self._looks_after: set[Watermark] = set()
+        self.is_proven: Callable[[], bool] = _always
+        """Whether this broker is the master for certain, if it is one. To be set under a controller."""
         hidden.on_hide = self._on_hide
         self._apply(live.current)
         live.on_change(self._apply)
@@ -67,6 +70,11 @@ class Durability:
 
     def require_replicas(self) -> None:
         """Raises Refused when too few brokers follow to store anything."""
+        if not self.is_proven():
+            raise Refused(
+                ResponseCode.SERVICE_NOT_AVAILABLE,
+                "service not available now: this broker cannot reach its controller, and another may be the master",
+            )
         if self._is_sync_master and self._copies_min > 1:
             found = 1 + self._replicas.following(self._marks.appended.value)
             if found < self._copies_min:
@@ -87,7 +95,8 @@ class Durability:
 
         def flushed(code: int) -> None:
             def replicated(is_in_time: bool) -> None:
-                answer(code if is_in_time else int(ResponseCode.FLUSH_SLAVE_TIMEOUT))
+                is_safe = is_in_time and self.is_proven()
+                answer(code if is_safe else int(ResponseCode.FLUSH_SLAVE_TIMEOUT))
 
             self._marks.replicated.when(end_offset, replicated, deadline)
 
@@ -164,14 +173,16 @@ class Durability:
 
     def _replica_deadline(self, end_offset: int) -> float | None:
         """Until when the slaves are waited for; None when there are too few."""
-        if self._replicas.outlook(self._needed(), end_offset) is Outlook.NOT_AVAILABLE:
+        needed = self._needed()
+        if self._replicas.outlook(needed, end_offset) is Outlook.NOT_AVAILABLE:
             return None
+        if needed == 1:
+            # Nobody reports who would move the mark.
+            self._marks.replicated.advance(end_offset)
         return self._monotonic() + self._replica_seconds_max
 
     def _needed(self) -> int:
-        return copies_needed(
-            self._replication, following=self._replicas.following(self._marks.appended.value)
-        )
+        return self._replicas.needed(self._replication, self._marks.appended.value)
 
     def _apply(self, config: BrokerConfig) -> None:
         self._is_sync_flush = config.store.flush.is_sync
@@ -187,3 +198,7 @@ class Durability:
 
     def __repr__(self) -> str:
         return f"<Durability waiting={self.waiting} {self._marks}>"
+
+
+def _always() -> bool:
+    return True

@@ -15,12 +15,18 @@ from cometmq.base.disk import SystemFiles
 from cometmq.base.ports import Clock, Files
 from cometmq.broker.cluster_view import ClusterView
 from cometmq.broker.config.broker_config import BrokerConfig
+from cometmq.broker.config.config_slices import SLAVE
 from cometmq.broker.config.live_config import LiveConfig
+from cometmq.broker.controller_client.controller_calls import ControllerCalls
+from cometmq.broker.controller_client.controller_client import ControllerClient
+from cometmq.broker.controller_client.controller_requests import ControllerRequests
+from cometmq.broker.controller_client.identity_file import IdentityFile
 from cometmq.broker.core import BrokerCore, address_text, open_core
 from cometmq.broker.housekeeping import Housekeeping
 from cometmq.broker.master_duties import MasterDuties
 from cometmq.broker.registration import Registration
 from cometmq.broker.replication.acting.member_group import ActingMaster
+from cometmq.broker.replication.autoswitch.autoswitch import Autoswitch
 from cometmq.broker.replication.metadata_sync import MetadataSync
 from cometmq.broker.replication.replication_room import ReplicationRoom
 from cometmq.broker.replication.role import Role
@@ -46,6 +52,8 @@ class Broker:
     rooms: Rooms
     replication: ReplicationRoom
     role: Role
+    controller: ControllerClient | None = None
+    """None without enableControllerMode."""
     _client: RemotingClient
     _registration: Registration
 
@@ -90,8 +98,11 @@ class Broker:
             StoreError, CorruptFile: the store cannot be opened; nothing in it was changed.
             RemotingError: a port cannot be had. Nothing is left running.
         """
+        _check(self.live.current)
+        if self.live.current.controller.is_enabled:
+            # Fenced, until the controller says what it is.
+            self.live.take_role(SLAVE, 1)
         config = self.live.current
-        _check(config)
         async with AsyncExitStack() as stack:
             await self._take_port(stack)
             core = self.core = self._open_core(stack)
@@ -120,10 +131,12 @@ class Broker:
                 name_servers=split_addresses(config.network.name_servers),
                 config=config.acting,
             )
-            self.replication = ReplicationRoom(core, registration, metadata, acting)
+            switch = Autoswitch(core) if config.controller.is_enabled else None
+            self.replication = ReplicationRoom(core, registration, metadata, acting, switch)
             self.replication.register(self._ports)
             duties = MasterDuties(core, rooms.duties)
             self.role = Role(core, duties, registration, self.replication)
+            self._meet_controller(client, switch)
             stack.push_async_callback(self.role.stop)
             await self.role.take_up()
             await self._listen()
@@ -131,7 +144,10 @@ class Broker:
             stack.push_async_callback(self._ports.drain, core.durability)
             registration.ha_address = await self._listen_for_slaves()
             stack.push_async_callback(self.role.withdraw)
-            await self.role.start()
+            await self.role.start(is_fenced=self.controller is not None)
+            if self.controller is not None:
+                stack.push_async_callback(self.controller.stop)
+                self.controller.start()
             self._stack = stack.pop_all()
         log.info("broker started name=%s address=%s", config.identity.broker_name, self.address)
         _warn(config)
@@ -198,6 +214,35 @@ class Broker:
         core.creation.created.append(registration.changed)
         core.creation.auto_created.append(cluster.spread)
         return client, cluster, registration
+
+    def _meet_controller(self, client: RemotingClient, switch: Autoswitch | None) -> None:
+        config, core = self.live.current, self.core
+        requests = ControllerRequests(self.live, lambda: core.store.max_physical)
+        if switch is not None:
+            identity = config.identity
+            file = IdentityFile(
+                config.controller.identity_path or config.store.path("brokerIdentity"),
+                self._files,
+                cluster=identity.cluster_name,
+                broker_name=identity.broker_name,
+            )
+            calls = ControllerCalls(
+                client,
+                split_addresses(config.controller.addresses),
+                identity,
+                core.address,
+                self._clock,
+            )
+            controller = ControllerClient(core, switch, calls, file, self.role, self.replication)
+            controller.load()
+            self.controller = controller
+            requests = ControllerRequests(
+                self.live,
+                lambda: core.store.max_physical,
+                lambda: switch.epochs.table,
+                controller.notice,
+            )
+        self._ports.serve(requests)
 
     def _housekeeping(self) -> Housekeeping:
         core, rooms = self.core, self.rooms

@@ -32,6 +32,7 @@ from cometmq.broker.config.config_slices import (
     is_loopback,
 )
 from cometmq.broker.config.known_keys import OTHER_KEYS
+from cometmq.broker.controller_client.controller_config import ControllerConfig
 from cometmq.broker.filters.filter_config import FiltersConfig
 from cometmq.broker.pop.pop_config import PopConfig
 from cometmq.broker.replication.acting.acting_config import ActingConfig
@@ -45,6 +46,9 @@ from cometmq.store.store_config import StoreConfig
 
 LOOPBACK: Final = "127.0.0.1"
 ALL_INTERFACES: Final = "0.0.0.0"
+
+ROLE_KEYS: Final = ("brokerRole", "brokerId")
+"""What a controller decides, if there is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +70,7 @@ class BrokerConfig:
     flow: FlowControlConfig = field(default_factory=FlowControlConfig)
     registration: RegistrationConfig = field(default_factory=RegistrationConfig)
     acting: ActingConfig = field(default_factory=ActingConfig)
+    controller: ControllerConfig = field(default_factory=ControllerConfig)
     replication: ReplicationConfig = field(default_factory=ReplicationConfig)
     store: StoreConfig = field(default_factory=StoreConfig)
     remoting: RemotingServerConfig = field(default_factory=RemotingServerConfig)
@@ -73,6 +78,15 @@ class BrokerConfig:
     tls: TlsConfig = field(default_factory=TlsConfig)
 
     def __post_init__(self) -> None:
+        if self.controller.is_enabled and self.acting.is_enabled:
+            raise ConfigError(
+                "enableControllerMode and enableSlaveActingMaster exclude each other: under a controller a slave "
+                "becomes the master, and does not stand in for it"
+            )
+        if self.controller.is_enabled and self.replication.master_address:
+            raise ConfigError(
+                "haMasterAddress means nothing with enableControllerMode=true: remove it"
+            )
         queues, filters = self.store.queues, self.filters
         if queues.extended and filters.calculates_bits:
             bloom = bloom_filter(filters.bloom_expected_count, filters.bloom_error_percent)
@@ -101,6 +115,9 @@ def load_broker_config(values: Mapping[str, str]) -> tuple[BrokerConfig, list[st
             value that does not fit.
     """
     meant, ignored = sort_keys(broker_rows(), OTHER_KEYS, values)
+    if meant.get("enableControllerMode", "").strip().lower() == "true":
+        # RocketMQ's samples say brokerId=-1 there.
+        ignored.extend(key for key in ROLE_KEYS if meant.pop(key, None) is not None)
     config = load(BrokerConfig, meant)
     if config.network.tls_file:
         given = {row.key: meant[row.key] for row in rows(TlsConfig) if row.key in meant}

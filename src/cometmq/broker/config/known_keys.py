@@ -219,7 +219,6 @@ _UNMET: Final = {
     "authenticationEnabled": _NO_ACCOUNTS,
     "authorizationEnabled": _NO_ACCOUNTS,
     "enableDLegerCommitLog": _NO_REPLICAS,
-    "enableControllerMode": _NO_REPLICAS,
     "enableRemoteEscape": _NO_ESCAPE,
     "enabledAppendPropCRC": _NO_PROPERTY_CRC,
     "useTLS": "the key here is tls.enable, with tls.client.* for certificates",

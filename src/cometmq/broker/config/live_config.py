@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 
 from cometmq.base.errors import CometError, ConfigError
@@ -16,7 +17,12 @@ from cometmq.base.ports import Clock, Files
 from cometmq.base.properties_file import decode_file, edit_properties, encode_file
 from cometmq.base.setting_keys import NotChangeable, sort_keys, split_changes
 from cometmq.base.settings import load
-from cometmq.broker.config.broker_config import BrokerConfig, broker_rows, config_text
+from cometmq.broker.config.broker_config import (
+    ROLE_KEYS,
+    BrokerConfig,
+    broker_rows,
+    config_text,
+)
 from cometmq.broker.config.known_keys import OTHER_KEYS
 from cometmq.model.topic import DataVersion
 
@@ -70,6 +76,10 @@ class LiveConfig:
         """
         meant, ignored = sort_keys(broker_rows(), OTHER_KEYS, values)
         _check_ignored(ignored)
+        if self.current.controller.is_enabled and any(key in meant for key in ROLE_KEYS):
+            raise NotChangeable(
+                "the controller decides the role of this broker: elect another master there (mqadmin electMaster)"
+            )
         now, later = split_changes(broker_rows(), meant)
         if later and self._path is None:
             raise NotChangeable(
@@ -93,6 +103,20 @@ class LiveConfig:
         for listener in self._listeners:
             listener(config)
         return list(later)
+
+    def take_role(self, role: str, slave_id: int) -> None:
+        """Be what a controller says, until the stop; the file stays as it is."""
+        identity = self.current.identity
+        if (identity.role, identity.slave_id) == (role, slave_id):
+            return
+        identity = replace(identity, role=role, slave_id=slave_id)
+        self.current = replace(self.current, identity=identity)
+        self._at_next_start = replace(self._at_next_start, identity=identity)
+        for key in ROLE_KEYS:
+            # What the file says is not so.
+            self.ignored.pop(key, None)
+        for listener in self._listeners:
+            listener(self.current)
 
     def text(self) -> str:
         """The config as GET_BROKER_CONFIG answers it: what the file says, that is what the next start will use."""

@@ -41,6 +41,8 @@ class Feed:
         self._limits = limits
         self._heard_at = now
         self._wrote_at = now
+        self.from_last_file = limits.from_last_file
+        """Some wires let the slave say it."""
         self.next_offset: int | None = None
         """Where the next piece starts; None before the first report."""
         self.confirmed: int | None = None
@@ -95,6 +97,6 @@ class Feed:
     def _first_offset(self, offset: int, log: LogSpan) -> int:
         if offset:
             return offset
-        if self._limits.from_last_file and log.end:
+        if self.from_last_file and log.end:
             return max(log.start, (log.end - 1) // log.file_bytes * log.file_bytes)
         return log.start

@@ -102,7 +102,21 @@ class Refuse:
     reason: str
 
 
-Instruction = Report | Append | CutTail | Reconnect | Refuse
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Send these bytes, whatever they mean."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something to keep before anything else is done, for whoever owns it: ``epoch_follow``."""
+
+    what: object
+
+
+Instruction = Report | Append | CutTail | Reconnect | Refuse | Say | Note
 
 
 class Follow:

@@ -9,7 +9,8 @@ from typing import Final
 
 from cometmq.base.errors import RemotingError
 from cometmq.broker.replication.feed import FeedLimits
-from cometmq.broker.replication.master_link import MasterLink, MasterLog
+from cometmq.broker.replication.ha_wire import ReportReader
+from cometmq.broker.replication.master_link import MasterLink, MasterLog, MasterWire
 from cometmq.broker.replication.replicas import Replicas
 from cometmq.broker.replication.replication_config import ReplicationConfig, is_allowed
 
@@ -26,6 +27,7 @@ class HaPort:
     is_master: whether slaves may follow this broker, now. Who follows a slave would make its own log like that of a
         broker that may itself be wrong. Who only reads is served all the same.
     on_change: told after a slave came, left or confirmed more.
+    wire: how to speak to a slave that has connected.
     """
 
     def __init__(
@@ -36,12 +38,14 @@ class HaPort:
         config: Callable[[], ReplicationConfig],
         is_master: Callable[[], bool],
         on_change: Callable[[], None],
+        wire: Callable[[], MasterWire] = ReportReader,
     ) -> None:
         self.replicas = replicas
         self._log = log
         self._config = config
         self._is_master = is_master
         self._on_change = on_change
+        self._wire = wire
         self._links: dict[MasterLink, None] = {}
         self._server: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -103,7 +107,10 @@ class HaPort:
         span = self._log.span
         # A log that ends where a file begins may be empty: a copy that has nothing of the older files.
         since = 0 if offset % span.file_bytes else link.feed.next_offset or 0
-        self.replicas.reported(link, link.peer, offset, span.end, since)
+        if link.wire.slave is not None:
+            self.replicas.identified(link, link.peer, offset, link.wire.slave)
+        else:
+            self.replicas.reported(link, link.peer, offset, span.end, since)
         if link in self.replicas:
             if not was_known:
                 logger.info("slave connected peer=%s log_end=%d", link.peer, offset)
@@ -120,7 +127,12 @@ class HaPort:
 
     def _accept(self) -> asyncio.Protocol:
         link = MasterLink(
-            self._log, self, self._limits, loop=asyncio.get_running_loop(), admits=self._admits
+            self._log,
+            self,
+            self._limits,
+            self._wire(),
+            loop=asyncio.get_running_loop(),
+            admits=self._admits,
         )
         self._links[link] = None
         return link

@@ -13,7 +13,8 @@ know that it is no slave, and that it will not change its log to match what it r
 from __future__ import annotations
 
 import struct
-from typing import Final, NamedTuple
+from abc import ABC, abstractmethod
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from cometmq.base.errors import RemoteProtocolError
 
@@ -28,6 +29,9 @@ PIECE_BYTES_MAX: Final = 4 * 1024 * 1024 - TRANSFER.size
 
 READ_BYTES: Final = 1024 * 1024
 """The most that a slave reads from the socket at once, unless a frame is larger."""
+
+
+F = TypeVar("F")
 
 
 class Piece(NamedTuple):
@@ -50,8 +54,24 @@ def encode_transfer(offset: int, size_bytes: int) -> bytes:
     return TRANSFER.pack(offset, size_bytes)
 
 
+class SlaveIdentity(NamedTuple):
+    """Who a slave is, where the wire tells it."""
+
+    broker_id: int
+    is_learner: bool
+    """It copies, but is never to be a master."""
+    from_last_file: bool
+    """With an empty log it wants the master's last file only."""
+
+
 class ReportReader:
-    """Cuts what a slave sends into reports. Only the newest counts, as with RocketMQ's masters."""
+    """Cuts what a slave sends into reports. Only the newest counts, as with RocketMQ's masters.
+
+    It is all that a master has to know of this wire: a ``master_link.MasterWire``.
+    """
+
+    slave: SlaveIdentity | None = None
+    """Nobody says who he is."""
 
     def __init__(self) -> None:
         self._partial = b""
@@ -82,18 +102,25 @@ class ReportReader:
             )
         return int(offset)
 
+    def take_words(self) -> bytes:
+        """What has to be said before anything else."""
+        return b""
 
-class TransferReader:
-    """Cuts what a master sends into pieces of the log.
+    def fit(self, offset: int, size_bytes: int) -> int:
+        """How much of a piece may go into one frame."""
+        return size_bytes
 
-    A transport reads into ``room``, so that nothing is copied: ``received`` gives the pieces as views of it.
+    def header(self, offset: int, size_bytes: int) -> bytes:
+        return encode_transfer(offset, size_bytes)
 
-    Args:
-        piece_bytes_max: a longer piece is refused before memory is taken for it.
+
+class FrameReader(ABC, Generic[F]):
+    """Cuts what a master sends into frames.
+
+    A transport reads into ``room``, so that nothing is copied: ``received`` gives frames with views of it.
     """
 
-    def __init__(self, piece_bytes_max: int = PIECE_BYTES_MAX) -> None:
-        self._piece_bytes_max = piece_bytes_max
+    def __init__(self) -> None:
         self._memory = memoryview(bytearray(READ_BYTES))
         # What was handed out ends at the first of these; what has come ends at the second.
         self._start = self._end = 0
@@ -105,7 +132,7 @@ class TransferReader:
         return self._end - self._start
 
     def room(self) -> memoryview:
-        """Where the next bytes belong. The views of earlier pieces are void after this."""
+        """Where the next bytes belong. The views of earlier frames are void after this."""
         if self._start:
             pending = self.pending_bytes
             self._memory[:pending] = self._memory[self._start : self._end]
@@ -116,35 +143,54 @@ class TransferReader:
             self._memory = larger
         return self._memory[self._end :]
 
-    def received(self, count: int) -> list[Piece]:
-        """So many bytes came into the room. The pieces that are complete now.
+    def received(self, count: int) -> list[F]:
+        """So many bytes came into the room. The frames that are complete now.
 
         Raises:
             RemoteProtocolError: a header that no master sends.
         """
         self._end += count
-        memory, at = self._memory, self._start
-        pieces: list[Piece] = []
+        at = self._start
+        frames: list[F] = []
         self._frame_bytes = 0
-        while self._end - at >= TRANSFER.size:
-            offset, size_bytes = TRANSFER.unpack_from(memory, at)
-            if offset < 0 or not 0 <= size_bytes <= self._piece_bytes_max:
+        while at < self._end:
+            try:
+                size_bytes = self._size(self._memory[at : self._end])
+            except RemoteProtocolError:
                 self._start = self._end
-                raise RemoteProtocolError(
-                    f"expected a piece of at most {self._piece_bytes_max} bytes of a log, "
-                    f"found offset {offset} and size {size_bytes}; is the peer a master of this kind?"
-                )
-            start = at + TRANSFER.size
-            if self._end - start < size_bytes:
-                self._frame_bytes = TRANSFER.size + size_bytes
+                raise
+            if size_bytes is None:
                 break
-            at = start + size_bytes
-            pieces.append(Piece(offset, memory[start:at]))
+            if self._end - at < size_bytes:
+                self._frame_bytes = size_bytes
+                break
+            frames.append(self._frame(self._memory[at : at + size_bytes]))
+            at += size_bytes
         self._start = at
-        return pieces
+        return frames
+
+    @abstractmethod
+    def _size(self, data: memoryview) -> int | None:
+        """The size of the frame that begins here; None: more bytes are needed to tell. Raises RemoteProtocolError."""
+
+    @abstractmethod
+    def _frame(self, data: memoryview) -> F:
+        """The frame that is exactly here."""
+
+
+class TransferReader(FrameReader[Piece]):
+    """Cuts what a master sends into pieces of the log.
+
+    Args:
+        piece_bytes_max: a longer piece is refused before memory is taken for it.
+    """
+
+    def __init__(self, piece_bytes_max: int = PIECE_BYTES_MAX) -> None:
+        super().__init__()
+        self._piece_bytes_max = piece_bytes_max
 
     def feed(self, data: bytes) -> list[Piece]:
-        """The same for bytes that are elsewhere. The pieces are copies."""
+        """``received`` for bytes that are elsewhere. The pieces are copies."""
         pieces: list[Piece] = []
         rest = memoryview(data)
         while rest:
@@ -154,3 +200,17 @@ class TransferReader:
             rest = rest[count:]
             pieces += [Piece(one.offset, bytes(one.data)) for one in self.received(count)]
         return pieces
+
+    def _size(self, data: memoryview) -> int | None:
+        if len(data) < TRANSFER.size:
+            return None
+        offset, size_bytes = TRANSFER.unpack_from(data)
+        if offset < 0 or not 0 <= size_bytes <= self._piece_bytes_max:
+            raise RemoteProtocolError(
+                f"expected a piece of at most {self._piece_bytes_max} bytes of a log, "
+                f"found offset {offset} and size {size_bytes}; is the peer a master of this kind?"
+            )
+        return TRANSFER.size + int(size_bytes)
+
+    def _frame(self, data: memoryview) -> Piece:
+        return Piece(TRANSFER.unpack_from(data)[0], data[TRANSFER.size :])

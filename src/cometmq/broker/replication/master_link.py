@@ -13,7 +13,7 @@ from typing import Final, Protocol, cast
 
 from cometmq.base.errors import RemoteProtocolError
 from cometmq.broker.replication.feed import Feed, FeedLimits, LogSpan
-from cometmq.broker.replication.ha_wire import ReportReader, encode_transfer
+from cometmq.broker.replication.ha_wire import SlaveIdentity
 
 logger = logging.getLogger("cometmq.broker")
 
@@ -34,6 +34,34 @@ class MasterLog(Protocol):
         ...
 
 
+class MasterWire(Protocol):
+    """How a master speaks to one slave: cuts what comes, and heads what goes."""
+
+    @property
+    def only_reads(self) -> bool:
+        """The peer does not follow."""
+        ...
+
+    @property
+    def slave(self) -> SlaveIdentity | None:
+        """Who the peer is, if the wire tells."""
+        ...
+
+    def feed(self, data: bytes) -> int | None:
+        """The newest report in what has come, if there is one. Raises RemoteProtocolError."""
+        ...
+
+    def take_words(self) -> bytes:
+        """What has to be said before anything else, once."""
+        ...
+
+    def fit(self, offset: int, size_bytes: int) -> int:
+        """How much of a piece may go into one frame; 0: nothing of it may be sent now."""
+        ...
+
+    def header(self, offset: int, size_bytes: int) -> bytes: ...
+
+
 class Slaves(Protocol):
     """Who is told about this connection."""
 
@@ -52,6 +80,7 @@ class MasterLink(asyncio.Protocol):
         log: MasterLog,
         slaves: Slaves,
         limits: Callable[[], FeedLimits],
+        wire: MasterWire,
         *,
         loop: asyncio.AbstractEventLoop,
         admits: Callable[[MasterLink, str], str | None],
@@ -69,7 +98,7 @@ class MasterLink(asyncio.Protocol):
         self._slaves = slaves
         self._loop = loop
         self._admits = admits
-        self._reports = ReportReader()
+        self.wire = wire
         self._transport: asyncio.Transport | None = None
         self._is_paused = False
         self._is_scheduled = False
@@ -119,7 +148,7 @@ class MasterLink(asyncio.Protocol):
             return
         offset = self.feed.heartbeat(self._log.span, now)
         if offset is not None and self._transport is not None:
-            self._transport.write(encode_transfer(offset, 0))
+            self._transport.write(self.wire.header(offset, 0))
             self.feed.sent(0, now)
 
     # What the transport calls.
@@ -136,15 +165,20 @@ class MasterLink(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         try:
-            offset = self._reports.feed(data)
+            offset = self.wire.feed(data)
+            words = self.wire.take_words()
+            if words and self._transport is not None:
+                self._transport.write(words)
             if offset is None:
                 return
+            if self.wire.slave is not None:
+                self.feed.from_last_file = self.wire.slave.from_last_file
             self.feed.reported(offset, self._log.span, self._loop.time())
         except RemoteProtocolError as error:
             # Where this log ends tells a slave that has more how far back to look.
-            self._refuse(str(error), last_word=encode_transfer(self._log.span.end, 0))
+            self._refuse(str(error), last_word=self.wire.header(self._log.span.end, 0))
             return
-        if not self._reports.only_reads:
+        if not self.wire.only_reads:
             self._slaves.reported(self, offset)
         self.log_grew()
 
@@ -176,13 +210,15 @@ class MasterLink(asyncio.Protocol):
             piece = self.feed.next_piece(self._log.span)
             if piece is None:
                 return
-            offset, size_bytes = piece
+            offset, size_bytes = piece[0], self.wire.fit(*piece)
+            if not size_bytes:
+                return
             data = self._log.view(offset, size_bytes)
             if data is None:
                 # Its file was deleted this very moment: the span says so next time.
                 break
             assert self._transport is not None
-            self._transport.writelines((encode_transfer(offset, size_bytes), data))
+            self._transport.writelines((self.wire.header(offset, size_bytes), data))
             self.feed.sent(size_bytes, self._loop.time())
             self._sent_bytes += size_bytes
             budget -= size_bytes

@@ -13,9 +13,11 @@ from typing import Final
 from cometmq.broker.core import BrokerCore, cut_offsets
 from cometmq.broker.registration import MasterPlace, Registration
 from cometmq.broker.replication.acting.member_group import ActingMaster
+from cometmq.broker.replication.autoswitch.autoswitch import Autoswitch
 from cometmq.broker.replication.feed import LogSpan
 from cometmq.broker.replication.ha_port import HaPort
 from cometmq.broker.replication.ha_requests import HaRequests
+from cometmq.broker.replication.ha_wire import ReportReader
 from cometmq.broker.replication.heal import Healer
 from cometmq.broker.replication.log_peers import LogPeers
 from cometmq.broker.replication.metadata_sync import MetadataSync
@@ -35,6 +37,7 @@ class ReplicationRoom:
         registration: tells where the master is, and is asked again while nobody can be followed.
         metadata: copies the master's tables.
         acting: knows the other brokers of this name.
+        switch: what there is to it under a controller; None without one.
     """
 
     def __init__(
@@ -43,11 +46,14 @@ class ReplicationRoom:
         registration: Registration,
         metadata: MetadataSync,
         acting: ActingMaster,
+        switch: Autoswitch | None = None,
     ) -> None:
         self._core = core
         self._registration = registration
         self._metadata = metadata
+        self.switch = switch
         self._master: MasterPlace | None = None
+        self._expected: str | None = None
         self._is_following = False
         self._timer: asyncio.TimerHandle | None = None
         self.port = HaPort(
@@ -56,11 +62,13 @@ class ReplicationRoom:
             config=lambda: core.live.current.replication,
             is_master=lambda: not core.live.current.identity.is_slave,
             on_change=self._slaves_changed,
+            wire=ReportReader if switch is None else switch.master_wire,
         )
         core.store.watermarks.on_append = self.port.log_grew
         self.link = SlaveLink(
             core.store.replica,
             file_bytes=core.store.config.log.file_bytes,
+            wire=None if switch is None else switch.slave_wire,
             cut_tail=self._cut_tail,
             open_log=core.store.open_again,
             on_agreed=self._agreed,
@@ -113,7 +121,27 @@ class ReplicationRoom:
         """Whoever was the master before this broker was it may be a slave by now. The name servers know."""
         self._master = None
 
+    def lead(self) -> None:
+        """This broker is the master from now on, with the log as it is. Raises DiskFull, UsageError."""
+        if self.switch is not None:
+            self.switch.lead()
+
+    def expect(self, address: str | None) -> None:
+        """The controller says who the master is. Whomever the name servers name instead, they are wrong or late."""
+        if address == self._expected:
+            return
+        self._expected = address
+        if self._master is not None and self._master.address != address:
+            self._metadata.follow(None)
+            self.link.follow(None)
+            self._core.master.note(False)
+            self.forget_master()
+            self._go()
+        self._registration.renew()
+
     def _found(self, master: MasterPlace) -> None:
+        if self.switch is not None and master.address != self._expected:
+            return
         if master != self._master:
             self._metadata.follow(None)
             log.info("master found address=%s ha_address=%s", master.address, master.ha_address)
@@ -127,7 +155,7 @@ class ReplicationRoom:
             return
         address = self._core.live.current.replication.master_address or self._known_address()
         self.link.follow(address)
-        if address is None:
+        if address is None and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(ASK_SECONDS, self._ask)
 
     def _known_address(self) -> str | None:
@@ -152,12 +180,15 @@ class ReplicationRoom:
         self._registration.renew()
 
     def _ask(self) -> None:
+        self._timer = None
         self._registration.renew()
         self._go()
 
     def _cut_tail(self, offset: int, reason: str) -> None:
         end = self._core.store.max_physical
         path = self._core.store.cut_tail(offset)
+        if self.switch is not None:
+            self.switch.cut(offset)
         log.error(
             "log differed from the master's and was cut from=%d to=%d kept=%s reason=%s",
             offset,

@@ -2,6 +2,7 @@
 
     promoted   stop following -> enter what has come into its queues -> take up the duties -> tell the name servers
     demoted    lay down the duties -> refuse puts -> tell the name servers -> follow
+    fenced     a slave that nobody knows and that follows nobody: until a controller says what it is
 
 The settings change at once and the rest follows, one step after the other. In between the store refuses puts: a broker
 is a master for its clients only when it is one in all respects.
@@ -38,6 +39,7 @@ class Role:
         self._registration = registration
         self._replication = replication
         self._is_slave: bool | None = None
+        self._is_fenced = False
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         core.live.on_change(self._settings_changed)
@@ -59,12 +61,31 @@ class Role:
             await self._duties.start()
         self._is_slave = self._wants_to_follow
 
-    async def start(self) -> None:
-        """Tell the name servers, follow, and go on to be what the settings say."""
-        await self._registration.start()
-        if self._is_slave:
-            self._replication.follow()
+    async def start(self, *, is_fenced: bool = False) -> None:
+        """Tell the name servers, follow, and go on to be what the settings say.
+
+        Args:
+            is_fenced: tell nobody and follow nobody until the role is another, or ``unfence``.
+        """
+        self._is_fenced = is_fenced
+        if not is_fenced:
+            await self._registration.start()
+            if self._is_slave:
+                self._replication.follow()
         self._task = asyncio.create_task(self._run(), name="cometmq-role")
+
+    async def unfence(self) -> None:
+        """Be known and follow, if it is a slave. A change of the role does the same."""
+        if self._is_fenced and self._is_slave and self.is_settled:
+            self._is_fenced = False
+            await self._registration.start()
+            self._replication.follow()
+
+    def renew_reign(self) -> None:
+        """The master was elected again, and its next reign begins. Raises DiskFull, UsageError."""
+        if self._is_slave is False and self.is_settled:
+            self._replication.lead()
+            self._registration.renew()
 
     async def withdraw(self) -> None:
         """Leave the name servers, so that no new clients come, and keep the role as it is."""
@@ -118,6 +139,7 @@ class Role:
         self._is_slave = False
         cut_offsets(self._core.offsets, store)
         try:
+            self._replication.lead()
             await self._duties.start()
         except BaseException:
             store.follow()
@@ -138,6 +160,7 @@ class Role:
         self._replication.follow()
 
     async def _tell(self) -> None:
+        self._is_fenced = False
         identity = self._core.live.current.identity
         log.warning("role changed role=%s broker_id=%d", identity.role, identity.broker_id)
         await self._registration.stop()

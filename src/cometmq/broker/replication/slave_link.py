@@ -11,7 +11,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from typing import Final, cast
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeVar, cast
 
 from cometmq.base.errors import CometError, CorruptFile, DiskFull, RemoteProtocolError
 from cometmq.broker.replication.follow import (
@@ -19,11 +20,13 @@ from cometmq.broker.replication.follow import (
     CutTail,
     Follow,
     Instruction,
+    Note,
     Reconnect,
     Refuse,
     Report,
+    Say,
 )
-from cometmq.broker.replication.ha_wire import Piece, TransferReader, encode_report
+from cometmq.broker.replication.ha_wire import FrameReader, TransferReader, encode_report
 from cometmq.model.address import split_address
 from cometmq.store.log.replica_log import ReplicaLog
 
@@ -45,10 +48,53 @@ def _wall_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+F_contra = TypeVar("F_contra", contravariant=True)
+
+
+class Following(Protocol[F_contra]):
+    """What decides how a slave follows, over any number of connections. As ``follow.Follow``."""
+
+    @property
+    def is_following(self) -> bool: ...
+
+    def connected(self, now: float) -> list[Instruction]: ...
+
+    def came(self, piece: F_contra, now: float, /) -> list[Instruction]: ...
+
+    def tick(self, now: float) -> list[Instruction]: ...
+
+    def lost(self) -> None: ...
+
+
+def _note_nothing(what: object) -> None:
+    raise NotImplementedError(f"nobody keeps {what}")
+
+
+@dataclass(frozen=True, slots=True)
+class SlaveWire:
+    """How a slave speaks to its master.
+
+    Args:
+        following: decides what follows from the frames that the reader makes.
+        note: keeps what it says to keep. May raise CometError.
+    """
+
+    following: Following[Any]
+    reader: Callable[[], FrameReader[Any]]
+    encode_report: Callable[[int], bytes]
+    note: Callable[[object], None] = _note_nothing
+
+
+def plain_wire(replica: ReplicaLog, file_bytes: int) -> SlaveWire:
+    """The default wire."""
+    return SlaveWire(Follow(replica, file_bytes), TransferReader, encode_report)
+
+
 class SlaveLink:
     """Args:
     replica: where the log goes.
     file_bytes: the size of a log file, which must be the master's, too.
+    wire: another one than the default.
     cut_tail: removes the log from an offset on, keeping a copy; the reason is for the operator.
     open_log: called before each try. A cut that failed may have left the log closed.
     on_agreed: called when the master is known to be the right one: both logs agree, or there is none here yet.
@@ -60,13 +106,15 @@ class SlaveLink:
         replica: ReplicaLog,
         *,
         file_bytes: int,
+        wire: SlaveWire | None = None,
         cut_tail: Callable[[int, str], None],
         open_log: Callable[[], None] = _nothing,
         on_agreed: Callable[[], None] = _nothing,
         on_lost: Callable[[], None] = _nothing,
     ) -> None:
         self._replica = replica
-        self._follow = Follow(replica, file_bytes)
+        self._wire = wire or plain_wire(replica, file_bytes)
+        self._follow = self._wire.following
         self._cut_tail = cut_tail
         self._open_log = open_log
         self._on_agreed = on_agreed
@@ -144,7 +192,9 @@ class SlaveLink:
             await asyncio.sleep(0)
         host, port = split_address(address)
         async with asyncio.timeout(CONNECT_SECONDS_MAX):
-            _, protocol = await loop.create_connection(lambda: _Connection(self._came), host, port)
+            _, protocol = await loop.create_connection(
+                lambda: _Connection(self._came, self._wire), host, port
+            )
         connection = self._connection = protocol
         try:
             self._has_agreed = False
@@ -168,7 +218,7 @@ class SlaveLink:
                 self._connection = None
             self._follow.lost()
 
-    def _came(self, connection: _Connection, pieces: list[Piece]) -> None:
+    def _came(self, connection: _Connection, pieces: list[Any]) -> None:
         now = asyncio.get_running_loop().time()
         self.read_ms = _wall_ms()
         for piece in pieces:
@@ -191,6 +241,15 @@ class SlaveLink:
                 case Report(offset):
                     self.wrote_ms = _wall_ms()
                     connection.report = offset
+                case Say(words):
+                    self.wrote_ms = _wall_ms()
+                    connection.say(words)
+                case Note(what):
+                    try:
+                        self._wire.note(what)
+                    except CometError as error:
+                        connection.end(error)
+                        return
                 case CutTail(offset, reason):
                     try:
                         self._cut_tail(offset, reason)
@@ -233,20 +292,25 @@ class SlaveLink:
 
 
 class _Connection(asyncio.BufferedProtocol):
-    def __init__(self, came: Callable[[_Connection, list[Piece]], None]) -> None:
+    def __init__(self, came: Callable[[_Connection, list[Any]], None], wire: SlaveWire) -> None:
         self.ended: asyncio.Future[CometError | None] = asyncio.get_running_loop().create_future()
         """Why it ended, if for a reason. A result and no exception: whoever is cancelled does not ask for it."""
         self.report: int | None = None
         """What the master is to be told. Of all that one read brings, the last counts."""
         self._came = came
-        self._reader = TransferReader()
+        self._encode_report = wire.encode_report
+        self._reader = wire.reader()
         self._transport: asyncio.Transport | None = None
         self._turn_bytes = 0
 
     def send_report(self) -> None:
         if self.report is not None and self._transport is not None:
-            self._transport.write(encode_report(self.report))
+            self._transport.write(self._encode_report(self.report))
         self.report = None
+
+    def say(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(data)
 
     def end(self, error: CometError | None) -> None:
         if not self.ended.done():

@@ -131,6 +131,12 @@ class ConfigTable(Generic[T]):
         self._mark()
         return gone
 
+    def begin_state(self, state_version: int) -> None:
+        """Another reign: the version says so from now on, and is newer than all of earlier reigns."""
+        if self.version.state_version != state_version:
+            self.version = msgspec.structs.replace(self.version, state_version=state_version)
+            self._changed()
+
     def renew_version(self) -> None:
         """Change the version although the entries are the same, so that readers look at them again."""
         self._changed()

@@ -44,7 +44,6 @@ def test_a_broker_conf_of_rocketmq_is_read_unchanged() -> None:
         ("authenticationEnabled", "no access control"),
         ("authorizationEnabled", "no access control"),
         ("enableDLegerCommitLog", "on this machine only"),
-        ("enableControllerMode", "on this machine only"),
         ("enabledAppendPropCRC", "not its properties"),
         ("useTLS", "tls.enable"),
     ],
@@ -144,3 +143,18 @@ def test_tls_settings_come_from_their_file_and_yield_to_the_broker_conf(
     config, _ = load_broker_config({"tls.config.file": str(path), "tls.server.mode": "permissive"})
     assert config.tls.server_mode == "permissive"
     assert config.tls.server_cert_path == "/c"
+
+
+def test_under_a_controller_the_role_in_the_file_means_nothing() -> None:
+    values = {
+        "enableControllerMode": "true",
+        "controllerAddr": "127.0.0.1:9878",
+        "brokerId": "-1",
+        "brokerRole": "SLAVE",
+    }
+    config, ignored = load_broker_config(values)
+    assert config.controller.is_enabled
+    assert sorted(ignored) == ["brokerId", "brokerRole"]
+    for key, text in (("controllerAddr", ""), ("enableSlaveActingMaster", "true")):
+        with pytest.raises(ConfigError):
+            load_broker_config({**values, key: text})

@@ -99,7 +99,7 @@ def test_a_setting_of_the_start_is_stored_and_the_answer_says_so(rig: Any) -> No
     assert file_of(rig) == "# settings\nmaxErrorRateOfBloomFilter=10\nbrokerPermission=4\n"
 
 
-@pytest.mark.parametrize("key", ["aclEnable", "authenticationEnabled", "enableControllerMode"])
+@pytest.mark.parametrize("key", ["aclEnable", "authenticationEnabled"])
 def test_protection_that_is_not_there_cannot_be_turned_on(rig: Any, key: str) -> None:
     assert rig.ask(25, None, f"{key}=false\n".encode()).code == 0
     reply = rig.ask(25, None, f"{key}=true\n".encode())

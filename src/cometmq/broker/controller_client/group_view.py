@@ -1,0 +1,20 @@
+"""What a controller tells of the brokers of one name."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class GroupView(NamedTuple):
+    """Args:
+    epoch: the number of the last election; 0 before the first.
+    master_id: the permanent id of the master; None when there is none.
+    members: the SyncStateSet: who has everything that was acknowledged.
+    set_epoch: the number of the last change of that.
+    """
+
+    epoch: int = 0
+    master_id: int | None = None
+    master_address: str | None = None
+    members: frozenset[int] = frozenset()
+    set_epoch: int = 0
