@@ -23,7 +23,7 @@ from cometmq.broker.filters.consumer_filters import ConsumerFilters
 from cometmq.broker.pull.master_presence import MasterPresence
 from cometmq.broker.replication.replicas import Replicas
 from cometmq.broker.topic_creation import TopicCreation
-from cometmq.model.address import pack_host
+from cometmq.model.address import join_address, pack_host
 from cometmq.model.bloom import bloom_filter
 from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.consumer_offsets import OffsetTable
@@ -132,7 +132,7 @@ def open_core(
         clock=clock,
         files=files,
         loop=loop,
-        address=address_text(config.identity.ip1, port),
+        address=join_address(config.identity.ip1, port),
         store_host=store_host,
         store=store,
         topics=topics,
@@ -146,10 +146,6 @@ def open_core(
         replicas=replicas,
         durability=Durability(live, store.watermarks, store.hidden, replicas, clock),
     )
-
-
-def address_text(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def cut_offsets(offsets: OffsetTable, store: MessageStore) -> None:

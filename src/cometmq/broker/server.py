@@ -21,7 +21,7 @@ from cometmq.broker.controller_client.controller_calls import ControllerCalls
 from cometmq.broker.controller_client.controller_client import ControllerClient
 from cometmq.broker.controller_client.controller_requests import ControllerRequests
 from cometmq.broker.controller_client.identity_file import IdentityFile
-from cometmq.broker.core import BrokerCore, address_text, open_core
+from cometmq.broker.core import BrokerCore, open_core
 from cometmq.broker.housekeeping import Housekeeping
 from cometmq.broker.master_duties import MasterDuties
 from cometmq.broker.registration import Registration
@@ -33,7 +33,7 @@ from cometmq.broker.replication.role import Role
 from cometmq.broker.request_ports import RequestPorts
 from cometmq.broker.rooms import Rooms
 from cometmq.broker.table_saver import TableSaver
-from cometmq.model.address import split_address, split_addresses
+from cometmq.model.address import join_address, split_address, split_addresses
 from cometmq.remoting.client import RemotingClient
 from cometmq.remoting.dispatcher import Dispatcher
 
@@ -83,7 +83,7 @@ class Broker:
     @property
     def address(self) -> str:
         """What clients are told to connect to."""
-        return address_text(self.live.current.identity.ip1, self._port)
+        return join_address(self.live.current.identity.ip1, self._port)
 
     @property
     def dispatcher(self) -> Dispatcher:
@@ -272,7 +272,7 @@ class Broker:
         if not port and config.network.listen_port:
             port = config.network.listen_port + 1
         bound = await self.replication.start(config.network.bind_address, port)
-        return address_text(config.identity.ip2, bound)
+        return join_address(config.identity.ip2, bound)
 
     def __repr__(self) -> str:
         identity = self.live.current.identity

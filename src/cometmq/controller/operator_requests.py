@@ -13,6 +13,7 @@ from cometmq.controller.controller_config import LiveConfig, Peer
 from cometmq.controller.decision_store import DecisionStore, read, settle
 from cometmq.controller.group import Decision, Group, Living
 from cometmq.controller.liveness import Liveness
+from cometmq.model.address import join_address
 from cometmq.protocol import fastjson
 from cometmq.protocol.bodies.ha import ReplicaIdentity, ReplicasInfo, SyncStateData
 from cometmq.protocol.codes import RequestCode, ResponseCode
@@ -49,7 +50,7 @@ class OperatorRequests:
 
     def _metadata(self, connection: Connection, command: Command) -> Command:
         peer = self._own_peer()
-        address = f"[{peer.host}]:{peer.port}" if ":" in peer.host else f"{peer.host}:{peer.port}"
+        address = join_address(peer.host, peer.port)
         reply = headers.GetMetadataInfoReply(
             group=self._config.current.group,
             controller_leader_id=peer.name,

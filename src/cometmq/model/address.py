@@ -27,8 +27,12 @@ def unpack_host(packed: bytes) -> tuple[str, int]:
 
 def host_text(packed: bytes) -> str:
     """``ip:port``, IPv6 in brackets."""
-    ip, port = unpack_host(packed)
-    return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
+    return join_address(*unpack_host(packed))
+
+
+def join_address(host: str, port: int) -> str:
+    """``host:port``, IPv6 in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def split_address(text: str) -> tuple[str, int]:
@@ -43,3 +47,13 @@ def split_address(text: str) -> tuple[str, int]:
 def split_addresses(text: str) -> list[str]:
     """The addresses in a ``;``-separated list, without blanks and empty parts."""
     return [part.strip() for part in text.split(";") if part.strip()]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host can only be reached from this machine. A name counts as reachable from elsewhere."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -10,6 +10,7 @@ from cometmq import __version__
 from cometmq.base.properties_file import render_properties
 from cometmq.base.server_command import begin, failing_in_one_line, log_options, read_config_file
 from cometmq.controller.server import Controller
+from cometmq.model.address import join_address
 from cometmq.namesrv.namesrv_config import NamesrvConfig, load_namesrv_config, texts
 from cometmq.namesrv.server import NameServer
 from cometmq.namesrv.with_controller import (
@@ -86,25 +87,21 @@ def _greeting(
     host = config.bind_address or "0.0.0.0"
     lines = [
         f"The Name Server boot success. CometMQ {__version__}",
-        f"  listens on      {_address(host, server.port)}",
+        f"  listens on      {join_address(host, server.port)}",
         f"  key-values in   {config.kv_path or 'memory only'}",
         f"  configuration   {config_file or 'defaults (give a file with -c)'}",
     ]
     if server.address_service_port is not None:
-        url = f"http://{_address(host, server.address_service_port)}/rocketmq/nsaddr"
+        url = f"http://{join_address(host, server.address_service_port)}/rocketmq/nsaddr"
         lines.append(f"  address list    {url}")
     if controller is not None:
-        lines.append(f"  controller      {_address(host, controller.port)}")
+        lines.append(f"  controller      {join_address(host, controller.port)}")
     if not config.is_loopback:
         lines.append(
             "  WARNING         beyond loopback: whoever reaches this port may change routes"
         )
     lines.append("  to stop it      Ctrl-C, or: mqshutdown namesrv")
     return "\n".join(lines)
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 if __name__ == "__main__":

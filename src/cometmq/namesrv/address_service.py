@@ -12,7 +12,7 @@ import asyncio
 import logging
 from typing import Final, cast
 
-from cometmq.model.address import split_addresses
+from cometmq.model.address import join_address, split_addresses
 from cometmq.namesrv.namesrv_config import AddressServiceConfig
 
 PATH: Final = "/rocketmq/nsaddr"
@@ -62,11 +62,10 @@ class AddressService:
         method, status = _judge(request)
         body = ""
         if status == 200:
-            body = ";".join(split_addresses(self._config.addresses)) or self._own_address(own_ip)
+            body = ";".join(split_addresses(self._config.addresses)) or join_address(
+                own_ip, self._namesrv_port
+            )
         return _response(status, body, with_body=method != "HEAD")
-
-    def _own_address(self, ip: str) -> str:
-        return f"[{ip}]:{self._namesrv_port}" if ":" in ip else f"{ip}:{self._namesrv_port}"
 
 
 class _HttpConnection(asyncio.Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -11,7 +10,7 @@ from typing import Final
 from cometmq.base.errors import ConfigError
 from cometmq.base.live_settings import Schema
 from cometmq.base.settings import Row, rows, setting
-from cometmq.model.address import split_address, split_addresses
+from cometmq.model.address import is_loopback, split_address, split_addresses
 from cometmq.model.route import QUEUES_MAX as ROUTE_QUEUES_MAX
 from cometmq.model.topic import QUEUES_MAX
 from cometmq.namesrv.known_keys import OTHER_KEYS
@@ -161,10 +160,7 @@ class NamesrvConfig:
 
     @property
     def is_loopback(self) -> bool:
-        try:
-            return ipaddress.ip_address(self.bind_address).is_loopback
-        except ValueError:
-            return self.bind_address == "localhost"
+        return is_loopback(self.bind_address)
 
 
 @cache

@@ -27,7 +27,7 @@ from cometmq.base.errors import (
     RemoteProtocolError,
     TooManyInFlight,
 )
-from cometmq.model.address import pack_host
+from cometmq.model.address import join_address, pack_host
 from cometmq.protocol.command import FLAG_ONEWAY, Body, Command
 from cometmq.protocol.frame import FrameDecoder, encode
 from cometmq.remoting.large_body import LARGE_BYTES, LargeBody, LentMemory
@@ -347,7 +347,7 @@ class Connection(asyncio.Protocol):
             self.abort("the peer left before its address could be read")
             return
         host, port = peername[0], peername[1]
-        self.peer = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.peer = join_address(host, port)
         self.peer_host = pack_host(host, port)
         self._pending.peer = self.peer
         logger.debug("connection opened peer=%s accepted=%s", self.peer, self.is_accepted)

@@ -9,6 +9,7 @@ import ssl
 from collections.abc import Collection
 from typing import Final
 
+from cometmq.model.address import join_address
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.remoting.endpoint import Endpoint, OnClose
@@ -194,4 +195,4 @@ def _peer_text(sock: socket.socket) -> str:
         host, port = sock.getpeername()[:2]
     except OSError:
         return "gone"
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return join_address(host, port)

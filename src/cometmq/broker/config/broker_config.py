@@ -29,7 +29,6 @@ from cometmq.broker.config.config_slices import (
     ScheduleConfig,
     TopicsConfig,
     TransactionsConfig,
-    is_loopback,
 )
 from cometmq.broker.config.known_keys import OTHER_KEYS
 from cometmq.broker.controller_client.controller_config import ControllerConfig
@@ -38,6 +37,7 @@ from cometmq.broker.pop.pop_config import PopConfig
 from cometmq.broker.replication.acting.acting_config import ActingConfig
 from cometmq.broker.replication.replication_config import ReplicationConfig
 from cometmq.broker.timer.timer_config import TimersConfig
+from cometmq.model.address import is_loopback
 from cometmq.model.bloom import bloom_filter
 from cometmq.remoting.remoting_config import RemotingClientConfig, RemotingServerConfig
 from cometmq.remoting.tls import TlsConfig, load_tls_config

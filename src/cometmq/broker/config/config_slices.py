@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from dataclasses import dataclass
 from typing import Final
 
 from cometmq.base.errors import ConfigError
 from cometmq.base.settings import setting
+from cometmq.model.address import is_loopback
 from cometmq.model.flags import READ_WRITE
 from cometmq.model.route import QUEUES_MAX as ROUTE_QUEUES_MAX
 from cometmq.model.topic import QUEUES_MAX
@@ -506,13 +506,3 @@ class RegistrationConfig:
     compressed: bool = setting(
         "compressedRegister", "Compress the registration body.", default=False, live=True
     )
-
-
-def is_loopback(address: str) -> bool:
-    """Whether an address can only be reached from this machine. A name counts as reachable from elsewhere."""
-    if address == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from cometmq.model.address import split_address
+from cometmq.model.address import join_address, split_address
 from cometmq.model.ids import MASTER_ID
 
 Members = Callable[[], Awaitable[Mapping[int, str] | None]]
@@ -58,4 +58,4 @@ class LogPeers:
 
 def _ha_address(address: str) -> str:
     host, port = split_address(address)
-    return f"[{host}]:{port + 1}" if ":" in host else f"{host}:{port + 1}"
+    return join_address(host, port + 1)
