@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cometmq.base.errors import ConfigError
 from cometmq.base.ports import Clock
-from cometmq.base.properties_file import parse_properties_body
-from cometmq.base.setting_keys import NotChangeable, next_start_remark
 from cometmq.controller import decisions
 from cometmq.controller.controller_config import LiveConfig, Peer
 from cometmq.controller.decision_store import DecisionStore, read, settle
@@ -21,6 +18,7 @@ from cometmq.protocol.command import Command
 from cometmq.protocol.fields import decode_fields, encode_fields
 from cometmq.protocol.headers import controller as headers
 from cometmq.protocol.refusal import Refused
+from cometmq.protocol.settings_request import change_settings
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 
@@ -90,15 +88,9 @@ class OperatorRequests:
         return command.reply()
 
     def _update_config(self, connection: Connection, command: Command) -> Command:
-        try:
-            later = self._config.update(parse_properties_body(command.body))
-        except NotChangeable as error:
-            raise Refused(
-                ResponseCode.NO_PERMISSION, f"Can not update config in black list: {error}"
-            ) from None
-        except ConfigError as error:
-            raise Refused(ResponseCode.SYSTEM_ERROR, str(error)) from None
-        return command.reply(remark=next_start_remark(later))
+        return change_settings(
+            command, self._config.update, denial="Can not update config in black list: "
+        )
 
     def _get_config(self, connection: Connection, command: Command) -> Command:
         return command.reply(body=self._config.text().encode())

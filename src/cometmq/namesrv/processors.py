@@ -9,10 +9,8 @@ import zlib
 from collections.abc import Callable
 from typing import Final
 
-from cometmq.base.errors import ConfigError, UsageError
+from cometmq.base.errors import UsageError
 from cometmq.base.ports import Clock
-from cometmq.base.properties_file import parse_properties_body
-from cometmq.base.setting_keys import NotChangeable, next_start_remark
 from cometmq.model.address import split_address
 from cometmq.model.flags import TopicFlag
 from cometmq.namesrv.kv import ORDER_TOPIC_NAMESPACE, KVConfig
@@ -37,6 +35,7 @@ from cometmq.protocol.fields import decode_fields, encode_fields
 from cometmq.protocol.headers import namesrv as headers
 from cometmq.protocol.headers.route import GetRouteInfoHeader
 from cometmq.protocol.refusal import Refused
+from cometmq.protocol.settings_request import change_settings
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 
@@ -293,15 +292,9 @@ class ConfigProcessor:
         return command.reply(body=KVTable(table=table).encode())
 
     def _update_config(self, connection: Connection, command: Command) -> Command:
-        try:
-            later = self._config.update(parse_properties_body(command.body))
-        except NotChangeable as error:
-            raise Refused(
-                ResponseCode.NO_PERMISSION, f"Can not update config in black list: {error}"
-            ) from None
-        except ConfigError as error:
-            raise Refused(ResponseCode.SYSTEM_ERROR, str(error)) from None
-        return command.reply(remark=next_start_remark(later))
+        return change_settings(
+            command, self._config.update, denial="Can not update config in black list: "
+        )
 
     def _get_config(self, connection: Connection, command: Command) -> Command:
         return command.reply(body=self._config.text().encode())

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from cometmq.base.errors import ConfigError
-from cometmq.base.properties_file import parse_properties_body
-from cometmq.base.setting_keys import NotChangeable, next_start_remark
 from cometmq.broker.config.live_config import LiveConfig
 from cometmq.protocol.bodies.topic import encode_data_version
-from cometmq.protocol.codes import RequestCode, ResponseCode
+from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.command import Command
-from cometmq.protocol.refusal import Refused
+from cometmq.protocol.settings_request import change_settings
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 
@@ -24,13 +21,7 @@ class ConfigAdmin:
 
     def update(self, connection: Connection, command: Command) -> Command:
         """All of the settings in the body or none: a tool that sends ten must not guess which of them count."""
-        try:
-            later = self._live.update(parse_properties_body(command.body))
-        except NotChangeable as error:
-            raise Refused(ResponseCode.NO_PERMISSION, str(error)) from None
-        except ConfigError as error:
-            raise Refused(ResponseCode.SYSTEM_ERROR, str(error)) from None
-        return command.reply(remark=next_start_remark(later))
+        return change_settings(command, self._live.update)
 
     def get(self, connection: Connection, command: Command) -> Command:
         version = encode_data_version(self._live.version).decode()
