@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from cometmq.base.setting_keys import OtherKeys
-from cometmq.base.settings import rows
-from cometmq.remoting.tls import TlsConfig
+from cometmq.remoting.tls import unmet_outside_tls_file
 
 _NAMES: Final = """
     rocketmqHome configBlackList
@@ -36,13 +35,6 @@ _NAMES: Final = """
     enableReconnectForGoAway enableTransparentRetry
 """
 
-_IN_TLS_FILE = "a controller takes its TLS settings from the file that tls.config.file names"
-
-_UNMET: Final = {
-    "useTLS": _IN_TLS_FILE,
-    "tls.ciphers": "ciphers cannot be chosen; OpenSSL's defaults are used",
-    "tls.protocols": "protocols cannot be chosen; TLS 1.2 and newer are spoken",
-    **{row.key: _IN_TLS_FILE for row in rows(TlsConfig)},
-}
-
-OTHER_KEYS: Final = OtherKeys(without_effect=frozenset(_NAMES.split()), unmet=_UNMET)
+OTHER_KEYS: Final = OtherKeys(
+    without_effect=frozenset(_NAMES.split()), unmet=unmet_outside_tls_file("controller")
+)

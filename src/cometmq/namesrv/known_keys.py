@@ -10,46 +10,21 @@ from __future__ import annotations
 from typing import Final
 
 from cometmq.base.setting_keys import OtherKeys
-from cometmq.base.settings import rows
-from cometmq.remoting.tls import TlsConfig
+from cometmq.controller.known_keys import OTHER_KEYS as CONTROLLER_KEYS
+from cometmq.remoting.tls import unmet_outside_tls_file
 
+# The second part means something to a controller in the same process. What means nothing there either is in its list.
 _NAMES: Final = """
-    rocketmqHome productEnvName clusterTest configBlackList
+    productEnvName clusterTest
     clientRequestThreadPoolNums clientRequestThreadPoolQueueCapacity
     defaultThreadPoolNums defaultThreadPoolQueueCapacity unRegisterBrokerQueueCapacity
     notifyMinBrokerIdChangeTimeoutMillis
 
-    serverWorkerThreads serverCallbackExecutorThreads serverSelectorThreads serverOnewaySemaphoreValue
-    serverPooledByteBufAllocatorEnable serverNettyWorkerGroupEnable useEpollNativeSelector
-    enableShutdownGracefully shutdownWaitTimeSeconds
-
-    clientWorkerThreads clientCallbackExecutorThreads clientOnewaySemaphoreValue clientAsyncSemaphoreValue
-    connectTimeoutMillis channelNotActiveInterval scanAvailableNameSrv circuitBreakerEnable
-    circuitBreakerRecoverSecond circuitBreakerDegradeRuleCount circuitBreakerDegradeRuleSecond
-    clientChannelMaxIdleTimeSeconds clientSocketSndBufSize clientSocketRcvBufSize
-    clientPooledByteBufAllocatorEnable clientCloseSocketIfTimeout socksProxyConfig
-    disableCallbackExecutor disableNettyWorkerGroup maxReconnectIntervalTimeSeconds
-    enableReconnectForGoAway enableTransparentRetry
-
-    controllerType controllerThreadPoolNums controllerRequestThreadPoolQueueCapacity
-    controllerDLegerGroup controllerDLegerPeers controllerDLegerSelfId controllerStorePath mappedFileSize
-    electMasterMaxRetryCount enableElectUncleanMaster processReadEvent isProcessReadEvent
-    notifyBrokerRoleChanged scanInactiveMasterInterval jraftConfig
-    jRaftControllerRPCAddr jRaftElectionTimeoutMs jRaftGroupId jRaftInitConf jRaftScanWaitTimeoutMs jRaftServerId
-    jRaftSnapshotIntervalSecs
-    metricsExporterType metricsGrpcExporterTarget metricsGrpcExporterHeader
-    metricGrpcExporterTimeOutInMills metricGrpcExporterIntervalInMills
-    metricLoggingExporterIntervalInMills metricsPromExporterPort metricsPromExporterHost
-    metricsLabel metricsInDelta
+    controllerType controllerDLegerGroup controllerDLegerPeers controllerDLegerSelfId controllerStorePath
+    enableElectUncleanMaster notifyBrokerRoleChanged scanInactiveMasterInterval
 """
 
-_IN_TLS_FILE = "a name server takes its TLS settings from the file that tls.config.file names"
-
-_UNMET: Final = {
-    "useTLS": _IN_TLS_FILE,
-    "tls.ciphers": "ciphers cannot be chosen; OpenSSL's defaults are used",
-    "tls.protocols": "protocols cannot be chosen; TLS 1.2 and newer are spoken",
-    **{row.key: _IN_TLS_FILE for row in rows(TlsConfig)},
-}
-
-OTHER_KEYS: Final = OtherKeys(without_effect=frozenset(_NAMES.split()), unmet=_UNMET)
+OTHER_KEYS: Final = OtherKeys(
+    without_effect=frozenset(_NAMES.split()) | CONTROLLER_KEYS.without_effect,
+    unmet=unmet_outside_tls_file("name server"),
+)

@@ -10,10 +10,17 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from cometmq.base.errors import ConfigError
 from cometmq.base.properties_file import decode_file, parse_properties
 from cometmq.base.settings import load, rows, setting, unknown_key
+
+UNMET: Final = {
+    "tls.ciphers": "ciphers cannot be chosen; OpenSSL's defaults are used",
+    "tls.protocols": "protocols cannot be chosen; TLS 1.2 and newer are spoken",
+}
+"""Keys of RocketMQ that cannot be met, with the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +174,12 @@ def load_tls_config(path: str) -> TlsConfig:
     except OSError as error:
         raise ConfigError(f"cannot read the TLS settings in {path}: {error}") from error
     return tls_config_of(parse_properties(text))
+
+
+def unmet_outside_tls_file(server: str) -> dict[str, str]:
+    """All TLS keys, with the reason why a server that has ``tls.config.file`` refuses them elsewhere."""
+    reason = f"a {server} takes its TLS settings from the file that tls.config.file names"
+    return {"useTLS": reason, **UNMET, **{row.key: reason for row in rows(TlsConfig)}}
 
 
 def tls_config_of(values: Mapping[str, str]) -> TlsConfig:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from cometmq.base.setting_keys import OtherKeys
+from cometmq.remoting.tls import UNMET as TLS_UNMET
 
 _ALIASES: Final = {
     "mapedFileSizeCommitLog": "mappedFileSizeCommitLog",
@@ -222,8 +223,7 @@ _UNMET: Final = {
     "enableRemoteEscape": _NO_ESCAPE,
     "enabledAppendPropCRC": _NO_PROPERTY_CRC,
     "useTLS": "the key here is tls.enable, with tls.client.* for certificates",
-    "tls.ciphers": "ciphers cannot be chosen; OpenSSL's defaults are used",
-    "tls.protocols": "protocols cannot be chosen; TLS 1.2 and newer are spoken",
+    **TLS_UNMET,
 }
 
 OTHER_KEYS: Final = OtherKeys(
