@@ -18,7 +18,7 @@ from cometmq.broker.config.broker_config import BrokerConfig
 from cometmq.broker.config.live_config import LiveConfig
 from cometmq.broker.filters.message_filter import SCAN_COUNT_MAX, MessageFilter
 from cometmq.broker.pull.pull_processor import PullProcessor
-from cometmq.broker.pull.pull_subscription import refused
+from cometmq.broker.pull.pull_subscription import refused, unreadable
 from cometmq.broker.pull.slave_reads import keep_offset
 from cometmq.model.flags import PullFlag
 from cometmq.model.group import SubscriptionGroupConfig
@@ -91,9 +91,7 @@ class BulkPullProcessor:
                 unit=wanted.by_unit,
             )
         except StoreError as error:
-            raise refused(
-                ResponseCode.SYSTEM_ERROR, f"store getMessage return null: {error}"
-            ) from error
+            raise unreadable(error) from error
 
     def _reply(
         self,

@@ -21,7 +21,7 @@ from cometmq.broker.filters.functions.reading import read_by_function
 from cometmq.broker.filters.message_filter import SCAN_COUNT_MAX, MessageFilter
 from cometmq.broker.pull.long_polling import LongPolling, ParkedPull
 from cometmq.broker.pull.master_presence import MasterPresence
-from cometmq.broker.pull.pull_subscription import PullWishes, refused
+from cometmq.broker.pull.pull_subscription import PullWishes, refused, unreadable
 from cometmq.broker.pull.slave_reads import (
     hold_seconds,
     is_not_here,
@@ -266,9 +266,7 @@ class PullProcessor:
                 unit=wanted.by_unit,
             )
         except StoreError as error:
-            raise refused(
-                ResponseCode.SYSTEM_ERROR, f"store getMessage return null: {error}"
-            ) from error
+            raise unreadable(error) from error
         took_ms = int((self._monotonic() - started) * 1000)
         if took_ms > self._stats.get_max_ms:
             self._stats.get_max_ms = took_ms
@@ -296,9 +294,7 @@ class PullProcessor:
                 monotonic=self._monotonic,
             )
         except StoreError as error:
-            raise refused(
-                ResponseCode.SYSTEM_ERROR, f"store getMessage return null: {error}"
-            ) from error
+            raise unreadable(error) from error
         except FunctionUnusable as error:
             raise refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from error
         except FunctionsBusy as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cometmq.base.errors import UsageError
+from cometmq.base.errors import StoreError, UsageError
 from cometmq.broker.clients.client_registry import ClientRegistry
 from cometmq.broker.config.live_config import LiveConfig
 from cometmq.broker.filters.consumer_filters import ConsumerFilters
@@ -134,3 +134,8 @@ class PullWishes:
 def refused(code: ResponseCode, text: str) -> Refused:
     """A refusal of a pull: without any of the fields of its reply."""
     return Refused(code, text, ext={})
+
+
+def unreadable(error: StoreError) -> Refused:
+    """The refusal of a pull whose messages the store cannot read, in RocketMQ's words."""
+    return refused(ResponseCode.SYSTEM_ERROR, f"store getMessage return null: {error}")
