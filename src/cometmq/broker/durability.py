@@ -51,6 +51,7 @@ class Durability:
         self._replicas = replicas
         self._monotonic = clock.monotonic
         self._looks_after: set[Watermark] = set()
+        self._waiting = 0
         self.is_proven: Callable[[], bool] = _always
         """Whether this broker is the master for certain, if it is one. To be set under a controller."""
         hidden.on_hide = self._on_hide
@@ -64,9 +65,8 @@ class Durability:
 
     @property
     def waiting(self) -> int:
-        """How many answers wait."""
-        waiting = self._marks.flushed.waiting + self._marks.replicated.waiting
-        return waiting - len(self._looks_after)
+        """How many requests wait for their answer."""
+        return self._waiting
 
     def require_replicas(self) -> None:
         """Raises Refused when too few brokers follow to store anything."""
@@ -83,20 +83,30 @@ class Durability:
                     f"in-sync replicas not enough: {found} brokers have the log, minInSyncReplicas={self._copies_min}",
                 )
 
-    def when_safe(self, end_offset: int, answer: Answer) -> None:
-        """Call ``answer`` when the record that ends at ``end_offset`` is safe, or when that took too long."""
+    def when_safe(self, end_offset: int, answer: Answer, requests: int = 1) -> None:
+        """Call ``answer`` when the records up to ``end_offset`` are safe, or when that took too long.
+
+        Args:
+            requests: how many it answers. Those that were appended together wait together.
+        """
+        self._waiting += requests
+
+        def settled(code: int) -> None:
+            self._waiting -= requests
+            answer(code)
+
         if not self._is_sync_master:
-            self._when_flushed(end_offset, answer)
+            self._when_flushed(end_offset, settled)
             return
         deadline = self._replica_deadline(end_offset)
         if deadline is None:
-            self._when_flushed(end_offset, lambda _: answer(ResponseCode.SLAVE_NOT_AVAILABLE))
+            self._when_flushed(end_offset, lambda _: settled(ResponseCode.SLAVE_NOT_AVAILABLE))
             return
 
         def flushed(code: int) -> None:
             def replicated(is_in_time: bool) -> None:
                 is_safe = is_in_time and self.is_proven()
-                answer(code if is_safe else int(ResponseCode.FLUSH_SLAVE_TIMEOUT))
+                settled(code if is_safe else int(ResponseCode.FLUSH_SLAVE_TIMEOUT))
 
             self._marks.replicated.when(end_offset, replicated, deadline)
 

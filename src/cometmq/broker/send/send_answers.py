@@ -19,9 +19,11 @@ from cometmq.protocol.command import FLAG_ONEWAY, Command
 from cometmq.protocol.refusal import Refused
 from cometmq.protocol.send_reply import SendReplies
 from cometmq.remoting.connection import Connection
-from cometmq.store.log.new_messages import Stored
 
 _SLOW_SECONDS: Final = 0.001
+
+Held = tuple[Connection, Command, int, int, int]
+"""Who waits for a reply, and what it will say: the queue, the physical offset, the offset in the queue."""
 
 
 class SendAnswers:
@@ -55,29 +57,24 @@ class SendAnswers:
             raise Refused(ResponseCode.SYSTEM_BUSY, text)
         return True
 
-    def hold(
-        self,
-        connection: Connection,
-        command: Command,
-        queue_id: int,
-        stored: Stored,
-        replies: SendReplies,
-    ) -> None:
-        """Reply when the record is safe, or when that takes too long."""
+    def hold(self, held: list[Held], end_offset: int, replies: SendReplies) -> None:
+        """Reply when the log is safe up to ``end_offset``, the end of the last of these records, or took too long."""
 
         def answer(code: int) -> None:
-            connection.send_frame(
-                replies.frame(
-                    code,
-                    command.opaque,
-                    command.encoding,
-                    stored.physical_offset,
-                    queue_id,
-                    stored.queue_offset,
+            frame = replies.frame
+            for connection, command, queue_id, physical_offset, queue_offset in held:
+                connection.send_frame(
+                    frame(
+                        code,
+                        command.opaque,
+                        command.encoding,
+                        physical_offset,
+                        queue_id,
+                        queue_offset,
+                    )
                 )
-            )
 
-        self._durability.when_safe(stored.end_offset, answer)
+        self._durability.when_safe(end_offset, answer, len(held))
 
     def hold_batch(self, connection: Connection, reply: Command, end_offset: int) -> None:
         """The same for a batch, whose reply has been made already."""

@@ -10,13 +10,13 @@ Before this on a message's way: ``send_processor``; next: ``store.message_store`
 from __future__ import annotations
 
 from cometmq.broker.broker_stats import Tally
-from cometmq.broker.send.send_answers import SendAnswers
+from cometmq.broker.send.send_answers import Held, SendAnswers
 from cometmq.broker.send.send_properties import SendProperties
 from cometmq.protocol.command import FLAG_ONEWAY, Command
 from cometmq.protocol.headers.send import SendMessageHeader, SendMessageHeaderV2
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import AnswerError
-from cometmq.store.log.new_messages import NewMessages, Stored, StoredMessages
+from cometmq.store.log.new_messages import NewMessages, StoredMessages
 from cometmq.store.message_store import MessageStore
 
 
@@ -91,6 +91,7 @@ class SendGroup:
     ) -> None:
         answers = self._answers
         replies = answers.replies
+        held: list[Held] = []
         for (
             connection,
             command,
@@ -107,8 +108,7 @@ class SendGroup:
             tally.count += 1
             tally.size_bytes += size
             if is_held:
-                where = Stored(place, size, queue_offset, stored.store_timestamp)
-                answers.hold(connection, command, queue_id, where, replies)
+                held.append((connection, command, queue_id, place, queue_offset))
             elif not command.flag & FLAG_ONEWAY:
                 connection.add_frame(
                     replies.frame(
@@ -120,6 +120,8 @@ class SendGroup:
                         queue_offset,
                     )
                 )
+        if held:
+            answers.hold(held, stored.end_offset, replies)
 
 
 def _nothing_new() -> NewMessages:

@@ -221,7 +221,14 @@ class SendProcessor:
         tally.count += 1
         tally.size_bytes += stored.size_bytes
         if is_held:
-            answers.hold(connection, command, message.queue_id, stored, replies)
+            held = (
+                connection,
+                command,
+                message.queue_id,
+                stored.physical_offset,
+                stored.queue_offset,
+            )
+            answers.hold([held], stored.end_offset, replies)
             return None
         return replies.frame(
             0,

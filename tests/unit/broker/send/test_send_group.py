@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -53,6 +54,22 @@ def test_one_way_sends_are_stored_and_not_answered(rig: Any) -> None:
     replies = arrive(rig, oneway, send(2))
     assert [reply.opaque for reply in replies] == [2]
     assert rig.store.max_offset("T", 0) == 2
+
+
+def test_sends_of_a_turn_wait_together_and_count_one_by_one(make_rig: Callable[..., Any]) -> None:
+    rig = make_rig(flushDiskType="SYNC_FLUSH")
+    arrive(rig, send(0))  # the first file of a log begins with a record of its own
+    rig.store.flush()
+    rig.peer.take()
+    quick = send(3, i="WAIT\x01false")
+    assert [reply.opaque for reply in arrive(rig, send(1), send(2), quick, send(4))] == [3]
+    assert rig.core.durability.waiting == 3
+    assert (
+        rig.store.watermarks.flushed.waiting == 1 + 1
+    )  # the senders, and who shows it to consumers
+    rig.store.flush()
+    assert [(reply.opaque, reply.code) for reply in rig.peer.take()] == [(1, 0), (2, 0), (4, 0)]
+    assert rig.core.durability.waiting == 0
 
 
 def test_nobody_waits_in_vain_when_the_store_breaks(
