@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cometmq.client.core.consume.assigned_queues import AssignedQueues, CacheLimits, PullWish
+from cometmq.client.core.consume.assigned_queues import AssignedQueues, CacheLimits, NextPull
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.messages.received_message import ReceivedMessage
 
@@ -29,13 +29,13 @@ class Expected:
 class World:
     assigned: AssignedQueues = field(default_factory=lambda: AssignedQueues(LIMITS))
     expected: dict[MessageQueue, Expected] = field(default_factory=dict)
-    under_way: list[PullWish] = field(default_factory=list)
+    under_way: list[NextPull] = field(default_factory=list)
 
 
-def answer(wish: PullWish, count: int) -> tuple[list[ReceivedMessage], int]:
-    first = wish.offset + wish.offset % 2
+def answer(pull: NextPull, count: int) -> tuple[list[ReceivedMessage], int]:
+    first = pull.offset + pull.offset % 2
     found = [
-        ReceivedMessage(topic="T", body=b"x", queue_id=wish.queue.queue_id, queue_offset=offset)
+        ReceivedMessage(topic="T", body=b"x", queue_id=pull.queue.queue_id, queue_offset=offset)
         for offset in range(first, first + 2 * count, 2)
     ]
     return found, found[-1].queue_offset + 1 if found else first
@@ -84,14 +84,14 @@ def step(world: World, name: str, queue: MessageQueue, number: int) -> None:
         getattr(assigned, name)([queue])
         expected[queue].is_paused = name == "pause"
     elif name == "pull":
-        if (wish := assigned.wish(queue)) is not None:
+        if (pull := assigned.next_pull(queue)) is not None:
             assert not expected[queue].is_paused
-            world.under_way.append(wish)
+            world.under_way.append(pull)
     elif name == "answer" and world.under_way:
-        wish = world.under_way.pop(number % len(world.under_way))
-        found, next_offset = answer(wish, number % (PULL_COUNT_MAX + 1))
-        is_taken = assigned.arrived(wish, found, next_offset)
-        assert not (is_taken and wish.queue not in expected)
+        pull = world.under_way.pop(number % len(world.under_way))
+        found, next_offset = answer(pull, number % (PULL_COUNT_MAX + 1))
+        is_taken = assigned.arrived(pull, found, next_offset)
+        assert not (is_taken and pull.queue not in expected)
     elif name == "take":
         assigned.finish_handed()
         for message in assigned.take(number % 5 + 1):

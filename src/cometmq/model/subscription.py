@@ -31,7 +31,7 @@ class SubscriptionData(msgspec.Struct, kw_only=True, rename="camel"):
     class_filter_mode: bool = False
     filter_class_source: str | None = None
 
-    def same_wish(self, other: SubscriptionData) -> bool:
+    def asks_for_the_same(self, other: SubscriptionData) -> bool:
         """Whether both ask for the same messages, whatever their version."""
         return (
             self.topic == other.topic

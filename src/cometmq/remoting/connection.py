@@ -272,7 +272,7 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
-    def part(self, reason: str) -> None:
+    def close_half(self, reason: str) -> None:
         """Send what is queued and close our half; discard what the peer sends until it closes, too.
 
         A plain close with unread requests makes the kernel reset the connection, and the peer may then lose replies

@@ -135,7 +135,7 @@ class Endpoint:
             await asyncio.wait(self.handlers, timeout=ABORT_SECONDS)
         for connection in list(self.connections):
             if connection.is_accepted:
-                connection.part("this side is stopping")
+                connection.close_half("this side is stopping")
             else:
                 connection.close("this side is stopping")
         await self._wait_none_left(min(deadline, loop.time() + PART_SECONDS))

@@ -232,11 +232,11 @@ def test_expressions_that_ask_for_nothing_are_refused(expression: str | None, ki
         build_subscription("T", expression, kind)
 
 
-def test_the_same_wish_has_any_version_and_order() -> None:
+def test_the_same_subscription_has_any_version_and_order() -> None:
     first, second = build_subscription("T", "a||b"), build_subscription("T", "a||b", version=9)
     second.tags_set.reverse()
-    assert first.same_wish(second)
-    assert not first.same_wish(build_subscription("T", "a"))
+    assert first.asks_for_the_same(second)
+    assert not first.asks_for_the_same(build_subscription("T", "a"))
 
 
 def test_permissions() -> None:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable
 
 from cometmq.broker.admin.admin_replies import Saved, refuse_on_slave, reply_when_saved
-from cometmq.broker.admin.paging import PageWish, TablePages, when_rendered
+from cometmq.broker.admin.paging import PageRequest, TablePages, when_rendered
 from cometmq.broker.broker_stats import BrokerStats
 from cometmq.broker.config.live_config import LiveConfig
 from cometmq.model.group import SubscriptionGroupConfig
@@ -82,10 +82,10 @@ class GroupAdmin:
 
     def all(self, connection: Connection, command: Command) -> Command | Awaitable[Command]:
         header = decode_fields(GetAllGroupConfigHeader, command.ext)
-        wish = PageWish(header.group_seq, header.data_version, header.max_group_num)
+        page = PageRequest(header.group_seq, header.data_version, header.max_group_num)
 
         def answer() -> Command:
-            body = self._pages.body(wish)
+            body = self._pages.body(page)
             return command.reply(ext={"totalGroupNum": str(len(self._groups))}, body=body)
 
         return when_rendered(self._groups, answer)

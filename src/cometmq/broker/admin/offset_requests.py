@@ -88,8 +88,10 @@ class OffsetAdmin:
     def subscription(self, connection: Connection, command: Command) -> Command:
         header = decode_fields(QuerySubscriptionByConsumerHeader, command.ext)
         online = self._clients.consumer_group(header.group)
-        wish = online.subscriptions.get(header.topic or "") if online else None
-        body = SubscriptionOfGroup(group=header.group, topic=header.topic, subscription_data=wish)
+        subscription = online.subscriptions.get(header.topic or "") if online else None
+        body = SubscriptionOfGroup(
+            group=header.group, topic=header.topic, subscription_data=subscription
+        )
         return command.reply(body=body.encode())
 
     def corrections(self, connection: Connection, command: Command) -> Command:

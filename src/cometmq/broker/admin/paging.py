@@ -19,7 +19,7 @@ KEPT_PAGES_MAX: Final = 32
 """Whoever asks for pages of odd sizes has each of them made anew."""
 
 
-class PageWish(NamedTuple):
+class PageRequest(NamedTuple):
     """Everything when all three are None."""
 
     start: int | None
@@ -46,13 +46,13 @@ class TablePages:
         self._names: Sequence[str] = ()
         self._change_count = -1
 
-    def body(self, wish: PageWish) -> bytes:
+    def body(self, asked: PageRequest) -> bytes:
         """The entries from the start on, by name: a JSON object with the table and its version."""
         if self._change_count != self._table.change_count:
             self._change_count = self._table.change_count
             self._names = sorted(self._table.names())
             self._pages = {}
-        begin, end = self._range(wish)
+        begin, end = self._range(asked)
         page = self._pages.get((begin, end))
         if page is None:
             page = self._make(self._names[begin:end])
@@ -60,16 +60,16 @@ class TablePages:
                 self._pages[begin, end] = page
         return page
 
-    def _range(self, wish: PageWish) -> tuple[int, int]:
+    def _range(self, asked: PageRequest) -> tuple[int, int]:
         count = len(self._names)
-        if wish.is_whole:
+        if asked.is_whole:
             return 0, count
-        begin = max(wish.start or 0, 0)
-        text = wish.version_text
+        begin = max(asked.start or 0, 0)
+        text = asked.version_text
         if not text or decode_data_version(text.encode()) != self._table.version:
             begin = 0
         begin = min(begin, count)
-        size = PAGE_MAX if wish.size is None else min(max(wish.size, 0), PAGE_MAX)
+        size = PAGE_MAX if asked.size is None else min(max(asked.size, 0), PAGE_MAX)
         return begin, min(begin + size, count)
 
     def _make(self, names: Sequence[str]) -> bytes:

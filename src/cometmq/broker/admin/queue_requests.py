@@ -45,12 +45,12 @@ class QueueAdmin:
             raise Refused(ResponseCode.SYSTEM_ERROR, f"{queue_id}@{topic} is not exist!")
         low, high = self._store.min_offset(topic, queue_id), self._store.max_offset(topic, queue_id)
         body = ConsumeQueueEntries(min_queue_index=low, max_queue_index=high)
-        wish = None
+        subscription = None
         if header.consumer_group is not None:
             online = self._clients.consumer_group(header.consumer_group)
-            wish = online.subscriptions.get(topic) if online else None
-            body.subscription_data = wish
-            if wish is None:
+            subscription = online.subscriptions.get(topic) if online else None
+            body.subscription_data = subscription
+            if subscription is None:
                 body.filter_data = f"{header.consumer_group}@{topic} is not online!"
             elif (known := self._filters.get(topic, header.consumer_group)) is not None:
                 body.filter_data = pretty(filter_fields(known))
@@ -59,19 +59,19 @@ class QueueAdmin:
         count = min(max(header.count, 0), ENTRIES_MAX)
         entries = self._store.entries(topic, queue_id, header.index, count)
         units = self._store.units(topic, queue_id, header.index, count)
-        wanted = self._wanted(topic, header.consumer_group, wish)
+        wanted = self._wanted(topic, header.consumer_group, subscription)
         body.queue_data = [
             _told(entry, unit, wanted) for entry, unit in zip(entries, units, strict=True)
         ]
         return command.reply(remark=NOT_SET, body=body.encode())
 
     def _wanted(
-        self, topic: str, group: str | None, wish: SubscriptionData | None
+        self, topic: str, group: str | None, subscription: SubscriptionData | None
     ) -> MessageFilter | None:
-        if wish is None or group is None:
+        if subscription is None or group is None:
             return None
-        if is_tag_type(wish.expression_type):
-            return tag_filter(wish)
+        if is_tag_type(subscription.expression_type):
+            return tag_filter(subscription)
         return self._filters.filter_of(topic, group) or ALL_MESSAGES
 
 

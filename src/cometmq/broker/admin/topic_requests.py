@@ -14,7 +14,7 @@ from cometmq.broker.admin.admin_replies import (
     reply_when_saved,
     system_topic_names,
 )
-from cometmq.broker.admin.paging import PageWish, TablePages, when_rendered
+from cometmq.broker.admin.paging import PageRequest, TablePages, when_rendered
 from cometmq.broker.admin.topic_attributes import changed_attributes, parse_changes
 from cometmq.broker.broker_stats import BrokerStats
 from cometmq.broker.config.live_config import LiveConfig
@@ -125,10 +125,10 @@ class TopicAdmin:
 
     def all(self, connection: Connection, command: Command) -> Command | Awaitable[Command]:
         header = decode_fields(GetAllTopicConfigHeader, command.ext)
-        wish = PageWish(header.topic_seq, header.data_version, header.max_topic_num)
+        page = PageRequest(header.topic_seq, header.data_version, header.max_topic_num)
 
         def answer() -> Command:
-            body = self._pages.body(wish)
+            body = self._pages.body(page)
             return command.reply(ext={"totalTopicNum": str(len(self._topics))}, body=body)
 
         return when_rendered(self._topics, answer)

@@ -75,24 +75,24 @@ class AssignmentAdmin:
 
     def set_mode(self, connection: Connection, command: Command) -> Awaitable[Command]:
         refuse_on_slave(self._live.current.identity)
-        wish = SetMessageRequestModeBody.decode(command.body)
+        asked = SetMessageRequestModeBody.decode(command.body)
         refuse_on_slave(self._live.current.identity)
-        if wish.topic.startswith(RETRY_PREFIX):
+        if asked.topic.startswith(RETRY_PREFIX):
             raise Refused(ResponseCode.NO_PERMISSION, "retry topic is not allowed to set mode")
-        if self._topics.get(wish.topic) is None:
-            raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"topic[{wish.topic}] not exist")
-        if fault := group_fault(wish.consumer_group):
+        if self._topics.get(asked.topic) is None:
+            raise Refused(ResponseCode.TOPIC_NOT_EXIST, f"topic[{asked.topic}] not exist")
+        if fault := group_fault(asked.consumer_group):
             raise Refused(ResponseCode.SYSTEM_ERROR, fault)
-        if wish.mode not in (PULL, POP):
+        if asked.mode not in (PULL, POP):
             raise Refused(
-                ResponseCode.SYSTEM_ERROR, f"expected mode {PULL} or {POP}, got {wish.mode!r}"
+                ResponseCode.SYSTEM_ERROR, f"expected mode {PULL} or {POP}, got {asked.mode!r}"
             )
-        self._modes.set(wish)
+        self._modes.set(asked)
         log.info(
             "request mode set topic=%s group=%s mode=%s by=%s",
-            wish.topic,
-            wish.consumer_group,
-            wish.mode,
+            asked.topic,
+            asked.consumer_group,
+            asked.mode,
             connection.peer,
         )
         return reply_when_saved(self._saved, command.reply())
@@ -124,9 +124,9 @@ class AssignmentAdmin:
             return None
         strategy = question.strategy_name or DEFAULT_STRATEGY
         clients = group.client_ids()
-        wish = self._modes.get(question.topic, question.consumer_group)
-        if wish is not None and wish.mode == POP:
-            count = wish.pop_share_queue_num
+        mode = self._modes.get(question.topic, question.consumer_group)
+        if mode is not None and mode.mode == POP:
+            count = mode.pop_share_queue_num
             return POP, share_for_pop(strategy, question.client_id, queues, clients, count)
         allocated = allocate(strategy, question.client_id, queues, clients)
         return None if allocated is None else (PULL, allocated)

@@ -103,9 +103,9 @@ class ClientProcessor:
 
     def check_config(self, connection: Connection, command: Command) -> Command:
         if command.body:
-            wish = CheckClientConfigBody.decode(command.body).subscription_data
-            if not is_tag_type(wish.expression_type):
-                self._check_expression(wish.expression_type, wish.sub_string)
+            subscription = CheckClientConfigBody.decode(command.body).subscription_data
+            if not is_tag_type(subscription.expression_type):
+                self._check_expression(subscription.expression_type, subscription.sub_string)
         return command.reply()
 
     def _check_expression(self, kind: str, text: str) -> None:

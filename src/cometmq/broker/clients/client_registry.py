@@ -10,7 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from cometmq.base.ports import Clock
-from cometmq.broker.clients.subscription_mismatch import Mismatch, find_mismatches, wish_keys
+from cometmq.broker.clients.subscription_mismatch import (
+    Mismatch,
+    find_mismatches,
+    subscription_keys,
+)
 from cometmq.model.subscription import SubscriptionData
 from cometmq.remoting.connection import Connection
 
@@ -25,8 +29,8 @@ class Client:
         "retries_max",
         "seen_at",
         "seen_ms",
+        "subscriptions",
         "version",
-        "wishes",
     )
 
     def __init__(self, connection: Connection, client_id: str, language: str, version: int) -> None:
@@ -38,7 +42,7 @@ class Client:
         """Monotonic time of the last heartbeat, by which it expires."""
         self.seen_ms = 0
         """The same as wall time, for people."""
-        self.wishes: tuple[SubscriptionData, ...] = ()
+        self.subscriptions: tuple[SubscriptionData, ...] = ()
         """What it subscribes to itself, as a consumer."""
         self.retries_max: int | None = None
         """How often it wants messages tried again; None when it has not said so yet."""
@@ -75,7 +79,7 @@ class ConsumerGroup:
         if self._mismatches is None:
             # A client that reconnects counts by its newest connection.
             self._mismatches = find_mismatches(
-                {client.client_id: client.wishes for client in self.clients.values()}
+                {client.client_id: client.subscriptions for client in self.clients.values()}
             )
         return self._mismatches
 
@@ -91,18 +95,18 @@ class ConsumerGroup:
                 found = client
         return found
 
-    def subscribe(self, wishes: Iterable[SubscriptionData]) -> bool:
+    def subscribe(self, subscriptions: Iterable[SubscriptionData]) -> bool:
         """Make the subscriptions those of a heartbeat; True when the set of topics changed."""
         changed = False
         topics = set()
-        for wish in wishes:
-            topics.add(wish.topic)
-            known = self.subscriptions.get(wish.topic)
+        for subscription in subscriptions:
+            topics.add(subscription.topic)
+            known = self.subscriptions.get(subscription.topic)
             if known is None:
                 changed = True
-                self.subscriptions[wish.topic] = wish
-            elif wish.sub_version > known.sub_version:
-                self.subscriptions[wish.topic] = wish
+                self.subscriptions[subscription.topic] = subscription
+            elif subscription.sub_version > known.sub_version:
+                self.subscriptions[subscription.topic] = subscription
         for topic in [topic for topic in self.subscriptions if topic not in topics]:
             changed = True
             del self.subscriptions[topic]
@@ -121,11 +125,13 @@ class ConsumerGroup:
                 return client.retries_max
         return said
 
-    def member_wishes(self, client: Client, wishes: tuple[SubscriptionData, ...]) -> None:
+    def member_subscribed(
+        self, client: Client, subscriptions: tuple[SubscriptionData, ...]
+    ) -> None:
         """Note what one member subscribes to."""
-        if wish_keys(wishes) != wish_keys(client.wishes):
+        if subscription_keys(subscriptions) != subscription_keys(client.subscriptions):
             self._mismatches = None
-        client.wishes = wishes
+        client.subscriptions = subscriptions
 
     def members_changed(self) -> None:
         """Somebody came or left."""
@@ -214,13 +220,13 @@ class ClientRegistry:
         entry.consume_type = consume_type
         entry.message_model = message_model
         entry.consume_from_where = consume_from_where
-        wishes = tuple(subscriptions)
+        latest = tuple(subscriptions)
         is_new = self._touch(entry.clients, connection, client_id, language, version)
         if is_new:
             entry.members_changed()
-        entry.member_wishes(entry.clients[connection], wishes)
+        entry.member_subscribed(entry.clients[connection], latest)
         self._join(connection, 1, group)
-        topics_changed = entry.subscribe(wishes)
+        topics_changed = entry.subscribe(latest)
         return is_new or topics_changed
 
     def unregister_producer(self, group: str, connection: Connection) -> None:

@@ -2,8 +2,8 @@
 
 A broker keeps one subscription of a group and topic, the newest, and the queues of every topic are shared out among all
 members, whatever each of them subscribed to. So when members differ, a member has queues that are filtered by another's
-wish, and a topic that it does not know has queues that nobody reads: messages are lost, and RocketMQ tells nobody. Here
-it is found out when a heartbeat comes. Pure, but for ``MismatchLog``.
+subscription, and a topic that it does not know has queues that nobody reads: messages are lost, and RocketMQ tells
+nobody. Here it is found out when a heartbeat comes. Pure, but for ``MismatchLog``.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ log = logging.getLogger("cometmq.broker")
 LOGGED_CLIENTS_MAX: Final = 3
 LOGGED_CHARS_MAX: Final = 200
 
-WishKey = tuple[str, str, frozenset[str]]
-"""Topic, kind and content of a wish; equal for wishes that ask for the same messages."""
+SubscriptionKey = tuple[str, str, frozenset[str]]
+"""Topic, kind and content of a subscription; equal for subscriptions that ask for the same messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +51,13 @@ class Mismatch:
     camps: tuple[Camp, ...]
 
     def is_like(self, other: Mismatch | None) -> bool:
-        """Whether the same wishes stand against each other, whoever has them."""
-        return other is not None and _wishes(self) == _wishes(other)
+        """Whether the same subscriptions stand against each other, whoever has them."""
+        return other is not None and _sides(self) == _sides(other)
 
 
-def wish_keys(wishes: Iterable[SubscriptionData]) -> frozenset[WishKey]:
-    """What a member wants; its version, the order of tags and blanks do not count. Retry topics are no wish."""
-    return frozenset(_key(wish) for wish in _of_user(wishes))
+def subscription_keys(subscriptions: Iterable[SubscriptionData]) -> frozenset[SubscriptionKey]:
+    """What a member wants; its version, the order of tags and blanks do not count. Retry topics are no subscription."""
+    return frozenset(_key(subscription) for subscription in _of_user(subscriptions))
 
 
 def find_mismatches(members: Mapping[str, Sequence[SubscriptionData]]) -> dict[str, Mismatch]:
@@ -67,9 +67,9 @@ def find_mismatches(members: Mapping[str, Sequence[SubscriptionData]]) -> dict[s
         members: client id to its subscriptions.
     """
     by_topic: dict[str, dict[str, SubscriptionData]] = {}
-    for client_id, wishes in members.items():
-        for wish in _of_user(wishes):
-            by_topic.setdefault(wish.topic, {})[client_id] = wish
+    for client_id, subscriptions in members.items():
+        for subscription in _of_user(subscriptions):
+            by_topic.setdefault(subscription.topic, {})[client_id] = subscription
     found = {}
     for topic in sorted(by_topic):
         camps = _camps(by_topic[topic], members)
@@ -104,33 +104,43 @@ class MismatchLog:
             del self._told[group]
 
 
-def _camps(wishes: Mapping[str, SubscriptionData], members: Collection[str]) -> tuple[Camp, ...]:
-    ids: dict[WishKey | None, list[str]] = {}
+def _camps(
+    subscriptions: Mapping[str, SubscriptionData], members: Collection[str]
+) -> tuple[Camp, ...]:
+    ids: dict[SubscriptionKey | None, list[str]] = {}
     for client_id in sorted(members):
-        wish = wishes.get(client_id)
-        ids.setdefault(None if wish is None else _key(wish), []).append(client_id)
-    return tuple(_camp(wishes.get(camp[0]), camp) for camp in ids.values())
+        subscription = subscriptions.get(client_id)
+        ids.setdefault(None if subscription is None else _key(subscription), []).append(client_id)
+    return tuple(_camp(subscriptions.get(camp[0]), camp) for camp in ids.values())
 
 
-def _camp(wish: SubscriptionData | None, client_ids: Iterable[str]) -> Camp:
-    if wish is None:
+def _camp(subscription: SubscriptionData | None, client_ids: Iterable[str]) -> Camp:
+    if subscription is None:
         return Camp(TAG, None, tuple(client_ids))
-    kind = TAG if is_tag_type(wish.expression_type) else wish.expression_type
-    return Camp(kind, wish.sub_string or ALL, tuple(client_ids))
+    kind = TAG if is_tag_type(subscription.expression_type) else subscription.expression_type
+    return Camp(kind, subscription.sub_string or ALL, tuple(client_ids))
 
 
-def _of_user(wishes: Iterable[SubscriptionData]) -> Iterator[SubscriptionData]:
+def _of_user(subscriptions: Iterable[SubscriptionData]) -> Iterator[SubscriptionData]:
     """Without the retry topics, to which push consumers subscribe by themselves."""
-    return (wish for wish in wishes if not wish.topic.startswith(RETRY_PREFIX))
+    return (
+        subscription
+        for subscription in subscriptions
+        if not subscription.topic.startswith(RETRY_PREFIX)
+    )
 
 
-def _key(wish: SubscriptionData) -> WishKey:
-    if not is_tag_type(wish.expression_type):
-        return (wish.topic, wish.expression_type, frozenset((wish.sub_string,)))
+def _key(subscription: SubscriptionData) -> SubscriptionKey:
+    if not is_tag_type(subscription.expression_type):
+        return (
+            subscription.topic,
+            subscription.expression_type,
+            frozenset((subscription.sub_string,)),
+        )
     # Read from the text, since not every client sends the set of tags.
-    tags = (tag.strip() for tag in wish.sub_string.split("||"))
-    return (wish.topic, TAG, frozenset(tag for tag in tags if tag) or frozenset((ALL,)))
+    tags = (tag.strip() for tag in subscription.sub_string.split("||"))
+    return (subscription.topic, TAG, frozenset(tag for tag in tags if tag) or frozenset((ALL,)))
 
 
-def _wishes(mismatch: Mismatch) -> frozenset[tuple[str, str | None]]:
+def _sides(mismatch: Mismatch) -> frozenset[tuple[str, str | None]]:
     return frozenset((camp.expression_type, camp.expression) for camp in mismatch.camps)

@@ -139,13 +139,15 @@ class ConsumerFilters:
 
         return MessageFilter(wants=wants, scan_count=scan_count)
 
-    def register(self, group: str, wishes: Iterable[SubscriptionData]) -> None:
+    def register(self, group: str, subscriptions: Iterable[SubscriptionData]) -> None:
         """Take in what a heartbeat says. Filters of topics that it no longer names are dead from now on."""
         topics = set()
-        for wish in wishes:
-            if wish.expression_type == SQL92 and not wish.topic.startswith(RETRY_PREFIX):
-                topics.add(wish.topic)
-                self._register(group, wish)
+        for subscription in subscriptions:
+            if subscription.expression_type == SQL92 and not subscription.topic.startswith(
+                RETRY_PREFIX
+            ):
+                topics.add(subscription.topic)
+                self._register(group, subscription)
         for topic in self._topics_of.get(group, set()) - topics:
             self._bury(self._table[topic][group])
 
@@ -178,33 +180,40 @@ class ConsumerFilters:
         }
         return pretty({"filterDataByTopic": by_topic}).encode()
 
-    def _register(self, group: str, wish: SubscriptionData) -> None:
-        known = self.get(wish.topic, group)
-        if known is not None and wish.sub_version <= known.client_version:
-            if wish.sub_version == known.client_version and known.is_dead:
+    def _register(self, group: str, subscription: SubscriptionData) -> None:
+        known = self.get(subscription.topic, group)
+        if known is not None and subscription.sub_version <= known.client_version:
+            if subscription.sub_version == known.client_version and known.is_dead:
                 self._revive(known)
             return
-        if known is not None and known.expression == wish.sub_string:
-            known.client_version = wish.sub_version
+        if known is not None and known.expression == subscription.sub_string:
+            known.client_version = subscription.sub_version
             self._revive(known)
             return
         try:
-            compiled = self.compile(wish.sub_string)
+            compiled = self.compile(subscription.sub_string)
         except BadExpression as error:
-            log.warning("filter refused topic=%s group=%s reason=%s", wish.topic, group, error)
+            log.warning(
+                "filter refused topic=%s group=%s reason=%s", subscription.topic, group, error
+            )
             return
         entry = ConsumerFilter(
             bloom_filter_data=BloomFilterData(
-                self._bloom.bit_count, self._bloom.positions(f"{group}#{wish.topic}")
+                self._bloom.bit_count, self._bloom.positions(f"{group}#{subscription.topic}")
             ),
             born_time=max(self._clock.wall_ms(), self.newest_ms()),
-            client_version=wish.sub_version,
+            client_version=subscription.sub_version,
             consumer_group=group,
-            expression=wish.sub_string,
-            topic=wish.topic,
+            expression=subscription.sub_string,
+            topic=subscription.topic,
         )
         self._put(entry, compiled)
-        log.info("filter set topic=%s group=%s expression=%r", wish.topic, group, wish.sub_string)
+        log.info(
+            "filter set topic=%s group=%s expression=%r",
+            subscription.topic,
+            group,
+            subscription.sub_string,
+        )
         self._changed()
 
     def _put(self, entry: ConsumerFilter, compiled: MessageFilter) -> None:

@@ -21,7 +21,7 @@ from cometmq.broker.filters.functions.reading import read_by_function
 from cometmq.broker.filters.message_filter import SCAN_COUNT_MAX, MessageFilter
 from cometmq.broker.pull.long_polling import LongPolling, ParkedPull
 from cometmq.broker.pull.master_presence import MasterPresence
-from cometmq.broker.pull.pull_subscription import PullWishes, refused, unreadable
+from cometmq.broker.pull.pull_subscription import PullSubscriptions, refused, unreadable
 from cometmq.broker.pull.slave_reads import (
     hold_seconds,
     is_not_here,
@@ -88,7 +88,9 @@ class PullProcessor:
         self._offsets = offsets
         self._creation = creation
         self._functions = functions
-        self._wishes = PullWishes(live=live, clients=clients, filters=filters, functions=functions)
+        self._subscriptions = PullSubscriptions(
+            live=live, clients=clients, filters=filters, functions=functions
+        )
         self._stats = stats
         self._master = master
         self._monotonic = clock.monotonic
@@ -235,7 +237,7 @@ class PullProcessor:
                 f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}] "
                 f"topicConfig.readQueueNums:[{topic.read_queue_nums}] consumer:[{connection.peer}]",
             )
-        return group, self._wishes.filter_of(header, group)
+        return group, self._subscriptions.filter_of(header, group)
 
     def _reset(self, connection: Connection, header: PullMessageHeader) -> GetResult | None:
         """Where to go on instead, if somebody has reset the group's position and this reader does not know it yet."""

@@ -28,7 +28,7 @@ from cometmq.protocol.refusal import Refused
 _SUBSCRIPTION: Final = int(PullFlag.SUBSCRIPTION)
 
 
-class PullWishes:
+class PullSubscriptions:
     def __init__(
         self,
         *,
@@ -71,11 +71,11 @@ class PullWishes:
     def _registered(
         self, header: PullMessageHeader, group: SubscriptionGroupConfig
     ) -> MessageFilter:
-        wish = self._registered_wish(header, group)
-        if is_tag_type(wish.expression_type):
-            return tag_filter(wish)
-        if wish.expression_type == PYTHON:
-            return self._function_filter(wish.sub_string)
+        subscription = self._registered_subscription(header, group)
+        if is_tag_type(subscription.expression_type):
+            return tag_filter(subscription)
+        if subscription.expression_type == PYTHON:
+            return self._function_filter(subscription.sub_string)
         known = self._filters.get(header.topic, header.consumer_group)
         wanted = self._filters.filter_of(header.topic, header.consumer_group)
         if known is None or wanted is None:
@@ -83,12 +83,12 @@ class PullWishes:
                 ResponseCode.FILTER_DATA_NOT_EXIST,
                 "The broker's consumer filter data is not exist!Your expression may be wrong!",
             )
-        if known.client_version < wish.sub_version:
+        if known.client_version < subscription.sub_version:
             raise refused(
                 ResponseCode.FILTER_DATA_NOT_LATEST,
                 "the consumer's consumer filter data not latest",
             )
-        self._refuse_expression(wish.expression_type)
+        self._refuse_expression(subscription.expression_type)
         return wanted
 
     def _function_filter(self, name: str) -> MessageFilter:
@@ -102,7 +102,7 @@ class PullWishes:
         if not self._live.current.filters.property_filter:
             raise refused(ResponseCode.SYSTEM_ERROR, no_filter_text(kind))
 
-    def _registered_wish(
+    def _registered_subscription(
         self, header: PullMessageHeader, group: SubscriptionGroupConfig
     ) -> SubscriptionData:
         """What the group's heartbeats say it wants of the topic."""
@@ -119,16 +119,16 @@ class PullWishes:
                 ResponseCode.NO_PERMISSION,
                 f"the consumer group[{header.consumer_group}] can not consume by broadcast way",
             )
-        wish = online.subscriptions.get(header.topic)
-        if wish is None:
+        subscription = online.subscriptions.get(header.topic)
+        if subscription is None:
             raise refused(
                 ResponseCode.SUBSCRIPTION_NOT_EXIST, "the consumer's subscription not exist"
             )
-        if wish.sub_version < header.sub_version:
+        if subscription.sub_version < header.sub_version:
             raise refused(
                 ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest"
             )
-        return wish
+        return subscription
 
 
 def refused(code: ResponseCode, text: str) -> Refused:

@@ -138,7 +138,7 @@ class Appender:
                 if count == 1:
                     return [error]
         # One by one, to find the one that fails.
-        return [self._tried(new.part(at, at + 1)) for at in range(count)]
+        return [self._tried(new.slice(at, at + 1)) for at in range(count)]
 
     def _tried(self, new: NewMessages) -> StoredMessages | Exception:
         try:

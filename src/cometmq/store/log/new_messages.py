@@ -71,7 +71,7 @@ class NewMessages(msgspec.Struct, kw_only=True):
             prepared_transaction_offsets=prepared,
         )
 
-    def part(self, start: int, stop: int) -> NewMessages:
+    def slice(self, start: int, stop: int) -> NewMessages:
         """The messages from ``start`` up to, but excluding, ``stop``."""
         counts = self.key_counts
         first = start if counts is None else sum(counts[:start])

@@ -149,7 +149,7 @@ def test_one_that_cannot_be_stored_is_refused_with_its_repetition(
     append_each = MessageStore.append_each
 
     def lose_the_first(self: MessageStore, new: NewMessages) -> list[StoredMessages | Exception]:
-        return [DiskFull("no space"), *append_each(self, new.part(1, 2))]
+        return [DiskFull("no space"), *append_each(self, new.slice(1, 2))]
 
     monkeypatch.setattr(MessageStore, "append_each", lose_the_first)
     replies = consumer.sends(ack(first, 1), ack(second, 2), ack(first, 3))

@@ -100,5 +100,5 @@ def test_a_part_has_the_keys_of_its_messages(has_counts: bool) -> None:
     )
     if not has_counts:
         new.key_counts = None
-    assert [new.part(at, at + 1).keys for at in range(3)] == keys
-    assert new.part(1, 3).keys == [key for own in keys[1:] for key in own]
+    assert [new.slice(at, at + 1).keys for at in range(3)] == keys
+    assert new.slice(1, 3).keys == [key for own in keys[1:] for key in own]

@@ -261,7 +261,7 @@ class _Group:
             group=wire_group,
             message_model=MessageModel.CLUSTERING,
             consume_from=ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
-            wishes=lambda: self._subscriptions,
+            wanted=lambda: self._subscriptions,
             watched=lambda: [one.topic for one in self._subscriptions],
             rebalance=lambda: None,
             current=dict,

@@ -88,8 +88,8 @@ class LitePullConsumer(Queries):
         if self._assigned_by_hand is not None:
             self._assign(running)
         else:
-            for wish in self._subscriptions.values():
-                running.subscribe(wish)
+            for subscription in self._subscriptions.values():
+                running.subscribe(subscription)
 
     async def close(self) -> None:
         """Leave the group. With auto commit, everything returned so far is committed as done first."""
@@ -106,10 +106,10 @@ class LitePullConsumer(Queries):
         """
         if self._assigned_by_hand is not None:
             raise UsageError("queues are assigned by hand; a consumer either subscribes or assigns")
-        wish = subscription_to(topic, expression, version=self._clock.wall_ms())
-        self._subscriptions[topic] = wish
+        subscription = subscription_to(topic, expression, version=self._clock.wall_ms())
+        self._subscriptions[topic] = subscription
         if self._running is not None:
-            self._running.subscribe(wish)
+            self._running.subscribe(subscription)
 
     def unsubscribe(self, topic: str) -> None:
         """Give up a topic's queues. Does nothing if it is not subscribed."""

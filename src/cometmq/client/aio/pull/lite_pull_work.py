@@ -52,7 +52,7 @@ class LitePullWork:
         self._config = config
         self._listeners = listeners
         self._timestamp_ms = config.timestamp_ms(instance.clock.wall_ms())
-        self._wishes: dict[str, SubscriptionData] = {}
+        self._subscriptions: dict[str, SubscriptionData] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._seen_queues: dict[str, list[MessageQueue]] = {}
         self.offsets = GroupOffsets(
@@ -66,7 +66,7 @@ class LitePullWork:
             self._calls,
             config,
             begin=self._begin,
-            subscription=self._wishes.__getitem__,
+            subscription=self._subscriptions.__getitem__,
             failed=self._pull_failed,
         )
         self._balance = QueueBalance(
@@ -91,8 +91,8 @@ class LitePullWork:
             message_model=MessageModel(config.message_model),
             consume_from=ConsumeFromWhere(config.consume_from_where),
             # Queues assigned by hand do not concern the rest of the group.
-            wishes=lambda: [self._wishes[topic] for topic in self._balance.topics],
-            watched=lambda: list(self._wishes),
+            wanted=lambda: [self._subscriptions[topic] for topic in self._balance.topics],
+            watched=lambda: list(self._subscriptions),
             rebalance=self._balance.soon,
             current=self.assigned.positions,
             reset=self._reset,
@@ -115,9 +115,9 @@ class LitePullWork:
         self.instance.remove_consumer(self._role)
         await self.instance.release()
 
-    def subscribe(self, wish: SubscriptionData) -> None:
+    def subscribe(self, subscription: SubscriptionData) -> None:
         """Take part in the distribution of a topic; a changed subscription applies from the next pull of each queue."""
-        topic = self._want(wish)
+        topic = self._want(subscription)
         self._balance.add(topic)
         self.instance.refresh_soon()
         self._balance.soon()
@@ -126,18 +126,18 @@ class LitePullWork:
         topic = self.instance.wrap_topic(topic)
         self._balance.remove(topic)
         self._hold([], [queue for queue in self.assigned.queues if queue.topic == topic])
-        del self._wishes[topic]
+        del self._subscriptions[topic]
         self.instance.refresh_soon()
 
     def assign(
-        self, queues: Collection[MessageQueue], wishes: Collection[SubscriptionData]
+        self, queues: Collection[MessageQueue], subscriptions: Collection[SubscriptionData]
     ) -> None:
         """Own exactly these queues."""
-        for wish in wishes:
-            self._want(wish)
+        for subscription in subscriptions:
+            self._want(subscription)
         self._hold(queues, self.assigned.queues)
-        for topic in set(self._wishes) - {queue.topic for queue in queues}:
-            del self._wishes[topic]
+        for topic in set(self._subscriptions) - {queue.topic for queue in queues}:
+            del self._subscriptions[topic]
 
     def held(self, queue: MessageQueue) -> MessageQueue:
         """Returns the queue. Raises UsageError if it is not assigned."""
@@ -164,11 +164,11 @@ class LitePullWork:
         if positions:
             self._do(self._commit_logged(positions))
 
-    def _want(self, wish: SubscriptionData) -> str:
-        topic = self.instance.wrap_topic(wish.topic)
-        before = self._wishes.get(topic)
-        self._wishes[topic] = msgspec.structs.replace(wish, topic=topic)
-        if before is not None and not before.same_wish(self._wishes[topic]):
+    def _want(self, subscription: SubscriptionData) -> str:
+        topic = self.instance.wrap_topic(subscription.topic)
+        before = self._subscriptions.get(topic)
+        self._subscriptions[topic] = msgspec.structs.replace(subscription, topic=topic)
+        if before is not None and not before.asks_for_the_same(self._subscriptions[topic]):
             for queue in self.assigned.queues:
                 if queue.topic == topic:
                     self.pullers.start(queue)

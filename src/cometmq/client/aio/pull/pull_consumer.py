@@ -135,12 +135,14 @@ class PullConsumer(Queries):
             )
         if offset < 0 or count_max < 1:
             raise UsageError(f"cannot pull {count_max} messages from offset {offset} of {queue}")
-        wish = subscription_to(queue.topic, expression, version=running.instance.clock.wall_ms())
+        subscription = subscription_to(
+            queue.topic, expression, version=running.instance.clock.wall_ms()
+        )
         timeout_ms = config.suspended_timeout_ms if wait_seconds > 0 else config.pull_timeout_ms
         return await running.calls.pull(
             wrap_queue(running.instance, queue),
             offset,
-            wish,
+            subscription,
             count_max=count_max,
             wait_seconds=wait_seconds,
             timeout=timeout_ms / 1000,
@@ -221,7 +223,7 @@ class _Running:
             group=wire_group,
             message_model=MessageModel(config.message_model),
             consume_from=ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,
-            wishes=lambda: [build_subscription(topic, "*") for topic in self.balance.topics],
+            wanted=lambda: [build_subscription(topic, "*") for topic in self.balance.topics],
             watched=lambda: self.balance.topics,
             rebalance=self.balance.soon,
             current=dict,

@@ -26,7 +26,7 @@ class PullRole:
     group: str
     message_model: MessageModel
     consume_from: ConsumeFromWhere
-    wishes: Callable[[], list[SubscriptionData]]
+    wanted: Callable[[], list[SubscriptionData]]
     watched: Callable[[], Collection[str]]
     rebalance: Callable[[], None]
     current: Callable[[], Positions]
@@ -41,7 +41,7 @@ class PullRole:
         return None
 
     def subscriptions(self) -> list[SubscriptionData]:
-        return self.wishes()
+        return self.wanted()
 
     def topics(self) -> Collection[str]:
         return self.watched()
@@ -57,7 +57,7 @@ class PullRole:
 
     def running_info(self) -> ConsumerRunningInfo:
         return ConsumerRunningInfo(
-            subscription_set=self.wishes(),
+            subscription_set=self.wanted(),
             mq_table={
                 queue: ProcessQueueInfo(commit_offset=at) for queue, at in self.current().items()
             },

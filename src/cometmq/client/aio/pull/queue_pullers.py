@@ -81,7 +81,7 @@ class QueuePullers:
     def wake(self) -> None:
         """Something was taken, resumed or started: let the pullers that may continue do so."""
         for queue, sleeper in list(self._asleep.items()):
-            if not sleeper.done() and self._assigned.wish(queue) is not None:
+            if not sleeper.done() and self._assigned.next_pull(queue) is not None:
                 sleeper.set_result(None)
 
     @property
@@ -124,20 +124,20 @@ class QueuePullers:
     async def _pull(self, queue: MessageQueue) -> None:
         assigned = self._assigned
         while True:
-            wish = assigned.wish(queue)
-            if wish is None:
+            pull = assigned.next_pull(queue)
+            if pull is None:
                 await self._sleep(queue)
                 continue
             result = await self._calls.pull(
                 queue,
-                wish.offset,
+                pull.offset,
                 self._subscription(queue.topic),
                 count_max=self._count_max,
                 wait_seconds=self._wait_seconds,
                 timeout=self._timeout,
                 is_lite=True,
             )
-            if assigned.arrived(wish, result.messages, result.next_offset) and result.messages:
+            if assigned.arrived(pull, result.messages, result.next_offset) and result.messages:
                 self._arrival.set()
 
     async def _sleep(self, queue: MessageQueue) -> None:

@@ -100,7 +100,7 @@ class PushConsumer(Queries):
             is_orderly=orderly,
             hooks=self.hooks,
         )
-        self._wishes: dict[str, Expression] = {}
+        self._expressions: dict[str, Expression] = {}
         self._subscriptions: dict[str, SubscriptionData] = {}
         self._is_running = asyncio.Event()
         self._is_running.set()
@@ -122,14 +122,14 @@ class PushConsumer(Queries):
         """
         check_topic(topic)
         subscription_of(topic, expression)
-        self._wishes[topic] = expression
+        self._expressions[topic] = expression
         if self._instance is not None:
             self._subscribe_now(self._instance, topic, expression)
             self._subscriptions_changed()
 
     def unsubscribe(self, topic: str) -> None:
         """Want no more messages of a topic. Those in work are finished first."""
-        self._wishes.pop(topic, None)
+        self._expressions.pop(topic, None)
         if self._instance is not None:
             self._subscriptions.pop(self._instance.wrap_topic(topic), None)
             self._subscriptions_changed()
@@ -167,7 +167,7 @@ class PushConsumer(Queries):
         self._instance = instance
         try:
             await instance.start()
-            for topic, expression in self._wishes.items():
+            for topic, expression in self._expressions.items():
                 self._subscribe_now(instance, topic, expression)
             if not self.config.is_broadcast:
                 retry = retry_topic(self.group)
@@ -223,7 +223,7 @@ class PushConsumer(Queries):
 
     def __repr__(self) -> str:
         state = "new or closed" if self._parts is None else f"queues={len(self.queues)}"
-        return f"<PushConsumer {self._user_group!r} topics={sorted(self._wishes)} {state}>"
+        return f"<PushConsumer {self._user_group!r} topics={sorted(self._expressions)} {state}>"
 
     # What the instance asks of a role.
 

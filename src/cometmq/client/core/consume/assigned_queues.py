@@ -34,7 +34,7 @@ class CacheLimits:
     """From the first to the last cached offset of a queue."""
 
 
-class PullWish(NamedTuple):
+class NextPull(NamedTuple):
     """One pull to make. Give it back with the answer."""
 
     queue: MessageQueue
@@ -145,7 +145,7 @@ class AssignedQueues:
     def is_paused(self, queue: MessageQueue) -> bool:
         return self._known(queue).is_paused
 
-    def wish(self, queue: MessageQueue) -> PullWish | None:
+    def next_pull(self, queue: MessageQueue) -> NextPull | None:
         """The pull to make now; None while the queue is paused, full, not begun or not held."""
         assigned = self._assigned.get(queue)
         if assigned is None or assigned.pull_offset < 0 or assigned.is_paused:
@@ -155,13 +155,13 @@ class AssignedQueues:
             return None
         if assigned.bytes > limits.bytes_queue or self._span(assigned) > limits.span:
             return None
-        return PullWish(queue, assigned.pull_offset, assigned.epoch)
+        return NextPull(queue, assigned.pull_offset, assigned.epoch)
 
-    def arrived(self, wish: PullWish, messages: list[ReceivedMessage], next_offset: int) -> bool:
+    def arrived(self, pull: NextPull, messages: list[ReceivedMessage], next_offset: int) -> bool:
         """Take the answer of a pull. False when it came too late: the queue was dropped, a seek went elsewhere, or
         another pull of the same offset was faster."""
-        assigned = self._assigned.get(wish.queue)
-        if assigned is None or assigned.epoch != wish.epoch or assigned.pull_offset != wish.offset:
+        assigned = self._assigned.get(pull.queue)
+        if assigned is None or assigned.epoch != pull.epoch or assigned.pull_offset != pull.offset:
             return False
         assigned.pull_offset = next_offset
         batches = assigned.batches

@@ -267,7 +267,7 @@ def property_text(message: Message, message_id: str, left_out: Sequence[str] = (
 
 
 def _delay_text(message: Message) -> str:
-    wishes = [
+    given = [
         (name, value)
         for name, value in (
             (DELAY, message.delay_level),
@@ -277,11 +277,11 @@ def _delay_text(message: Message) -> str:
         )
         if value
     ]
-    if len(wishes) > 1:
+    if len(given) > 1:
         raise UsageError(
             "give one of delay_level, delay_seconds, delay_ms and deliver_at_ms, not several"
         )
-    name, value = wishes[0]
+    name, value = given[0]
     if value < 0 or not isinstance(value, int):
         raise UsageError(f"a delay is a whole number from 0 on, not {value!r}")
     return f"{name}\x01{value}\x02"

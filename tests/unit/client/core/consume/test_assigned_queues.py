@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from cometmq.base.errors import UsageError
-from cometmq.client.core.consume.assigned_queues import AssignedQueues, CacheLimits, PullWish
+from cometmq.client.core.consume.assigned_queues import AssignedQueues, CacheLimits, NextPull
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.messages.received_message import ReceivedMessage
 
@@ -32,12 +32,12 @@ def held(*queues: MessageQueue, limits: CacheLimits | None = None, at: int = 0) 
 
 def deliver(
     assigned: AssignedQueues, queue: MessageQueue, *offsets: int, next_offset: int | None = None
-) -> PullWish:
-    wish = assigned.wish(queue)
-    assert wish is not None
+) -> NextPull:
+    pull = assigned.next_pull(queue)
+    assert pull is not None
     following = next_offset if next_offset is not None else max(offsets) + 1
-    assert assigned.arrived(wish, messages(queue, *offsets), following)
-    return wish
+    assert assigned.arrived(pull, messages(queue, *offsets), following)
+    return pull
 
 
 def offsets(found: list[ReceivedMessage]) -> list[tuple[int, int]]:
@@ -46,24 +46,24 @@ def offsets(found: list[ReceivedMessage]) -> list[tuple[int, int]]:
 
 def test_a_queue_is_pulled_once_its_start_is_known() -> None:
     assigned = AssignedQueues(CacheLimits())
-    assert assigned.wish(ONE) is None
+    assert assigned.next_pull(ONE) is None
     assigned.add(ONE)
-    assert assigned.wish(ONE) is None
+    assert assigned.next_pull(ONE) is None
     assert assigned.position(ONE) is None
     assert assigned.positions() == {}
     assigned.begin(ONE, 7)
-    wish = assigned.wish(ONE)
-    assert wish is not None
-    assert wish.offset == 7
+    pull = assigned.next_pull(ONE)
+    assert pull is not None
+    assert pull.offset == 7
     assert (ONE in assigned, TWO in assigned, assigned.queues) == (True, False, [ONE])
 
 
 def test_each_pull_goes_on_where_the_last_ended() -> None:
     assigned = held(ONE)
     deliver(assigned, ONE, 0, 1, next_offset=5)
-    wish = assigned.wish(ONE)
-    assert wish is not None
-    assert wish.offset == 5
+    pull = assigned.next_pull(ONE)
+    assert pull is not None
+    assert pull.offset == 5
 
 
 def test_queues_take_turns_and_pulls_stay_together() -> None:
@@ -132,7 +132,7 @@ def test_an_empty_pull_does_not_make_done_what_is_in_the_user_s_hands() -> None:
 def test_an_answer_from_before_a_seek_is_dropped() -> None:
     assigned = held(ONE)
     deliver(assigned, ONE, 0, 1)
-    late = assigned.wish(ONE)
+    late = assigned.next_pull(ONE)
     assert late is not None
     assigned.seek(ONE, 2)
     assert assigned.cached_count == 0
@@ -166,7 +166,7 @@ def test_a_seek_before_the_start_is_known_wins() -> None:
 
 def test_a_queue_lost_and_won_again_refuses_answers_for_its_past() -> None:
     assigned = held(ONE)
-    late = assigned.wish(ONE)
+    late = assigned.next_pull(ONE)
     assert late is not None
     assigned.drop(ONE)
     assert not assigned.arrived(late, messages(ONE, 0), 1)
@@ -178,8 +178,8 @@ def test_a_queue_lost_and_won_again_refuses_answers_for_its_past() -> None:
 
 def test_one_answer_counts_once() -> None:
     assigned = held(ONE)
-    wish = deliver(assigned, ONE, 0)
-    assert not assigned.arrived(wish, messages(ONE, 0), 1)
+    pull = deliver(assigned, ONE, 0)
+    assert not assigned.arrived(pull, messages(ONE, 0), 1)
     assert assigned.cached_count == 1
 
 
@@ -197,17 +197,17 @@ def test_what_is_cached_of_a_dropped_queue_is_gone() -> None:
 def test_a_paused_queue_is_neither_pulled_nor_handed_out() -> None:
     assigned = held(ONE, TWO)
     deliver(assigned, ONE, 0)
-    under_way = assigned.wish(ONE)
+    under_way = assigned.next_pull(ONE)
     assert under_way is not None
     assigned.pause([ONE])
     assert assigned.is_paused(ONE)
-    assert assigned.wish(ONE) is None
+    assert assigned.next_pull(ONE) is None
     assert assigned.arrived(under_way, messages(ONE, 1), 2)
     assert assigned.take(10) == []
     assigned.resume([ONE])
     assert offsets(assigned.take(1)) == [(1, 0)]
     assert offsets(assigned.take(1)) == [(1, 1)]
-    assert assigned.wish(ONE) is not None
+    assert assigned.next_pull(ONE) is not None
 
 
 def test_a_queue_paused_in_the_middle_of_a_pull_goes_on_there() -> None:
@@ -233,22 +233,22 @@ def test_a_full_cache_stops_pulling_until_something_is_taken(limits: CacheLimits
     assigned = held(ONE, limits=limits)
     deliver(assigned, ONE, 0)
     deliver(assigned, ONE, 1, 2, 3)
-    assert assigned.wish(ONE) is None
+    assert assigned.next_pull(ONE) is None
     assigned.take(10)
     # Count and bytes are above the limit still: only the first message is gone.
     if limits.span == 2:
-        assert assigned.wish(ONE) is not None
+        assert assigned.next_pull(ONE) is not None
     else:
-        assert assigned.wish(ONE) is None
+        assert assigned.next_pull(ONE) is None
     assigned.take(1)
-    assert assigned.wish(ONE) is not None
+    assert assigned.next_pull(ONE) is not None
 
 
 def test_one_full_queue_does_not_stop_another() -> None:
     assigned = held(ONE, TWO, limits=CacheLimits(count_queue=1))
     deliver(assigned, ONE, 0, 1)
-    assert assigned.wish(ONE) is None
-    assert assigned.wish(TWO) is not None
+    assert assigned.next_pull(ONE) is None
+    assert assigned.next_pull(TWO) is not None
 
 
 def test_a_queue_that_is_not_held_is_named() -> None:
