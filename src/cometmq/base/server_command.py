@@ -17,6 +17,21 @@ from cometmq.base.properties_file import decode_file, parse_properties
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+def config_options(command: Command) -> Command:
+    """``-c`` and ``-p``, as arguments ``config_file`` and ``print_config``."""
+    file = click.option(
+        "-c",
+        "config_file",
+        metavar="FILE",
+        help="Configuration file: Java properties with RocketMQ's keys. "
+        "Changes made over the network are written to it.",
+    )
+    shown = click.option(
+        "-p", "print_config", is_flag=True, help="Print the configuration and exit."
+    )
+    return file(shown(command))
+
+
 def log_options(command: Command) -> Command:
     """``--log-level`` and ``--log-file``, as arguments ``log_level`` and ``log_file``."""
     level = click.option(
@@ -54,6 +69,14 @@ def read_config_file(path: str | None) -> dict[str, str]:
         return parse_properties(decode_file(Path(path).read_bytes()))
     except OSError as error:
         raise ConfigError(f"cannot read the configuration {path}: {error}") from None
+
+
+def config_values(path: str | None) -> dict[str, str]:
+    """As ``read_config_file``, with ``configStorePath``: as in RocketMQ, changes are written to the file that was read."""
+    return {
+        **read_config_file(path),
+        "configStorePath": str(Path(path).absolute()) if path else "",
+    }
 
 
 def begin(

@@ -8,7 +8,13 @@ import click
 
 from cometmq import __version__
 from cometmq.base.properties_file import render_properties
-from cometmq.base.server_command import begin, failing_in_one_line, log_options, read_config_file
+from cometmq.base.server_command import (
+    begin,
+    config_options,
+    config_values,
+    failing_in_one_line,
+    log_options,
+)
 from cometmq.controller.controller_config import SCHEMA, ControllerConfig
 from cometmq.controller.server import Controller
 from cometmq.remoting import event_loop
@@ -17,13 +23,7 @@ _STORE_PATH = "~/DLedgerController"
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "-c",
-    "config_file",
-    metavar="FILE",
-    help="Configuration file: Java properties with RocketMQ's keys. Changes made over the network are written to it.",
-)
-@click.option("-p", "print_config", is_flag=True, help="Print the configuration and exit.")
+@config_options
 @log_options
 @click.version_option(__version__, prog_name="mqcontroller")
 def main(config_file: str | None, print_config: bool, log_level: str, log_file: str | None) -> None:
@@ -48,9 +48,7 @@ def _load(config_file: str | None) -> tuple[ControllerConfig, list[str]]:
     return SCHEMA.load(
         {
             "controllerStorePath": str(Path(_STORE_PATH).expanduser()),
-            **read_config_file(config_file),
-            # As in RocketMQ, changes are written to the file that was read.
-            "configStorePath": str(Path(config_file).absolute()) if config_file else "",
+            **config_values(config_file),
         }
     )
 

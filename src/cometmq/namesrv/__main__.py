@@ -8,7 +8,13 @@ import click
 
 from cometmq import __version__
 from cometmq.base.properties_file import render_properties
-from cometmq.base.server_command import begin, failing_in_one_line, log_options, read_config_file
+from cometmq.base.server_command import (
+    begin,
+    config_options,
+    config_values,
+    failing_in_one_line,
+    log_options,
+)
 from cometmq.controller.server import Controller
 from cometmq.model.address import join_address
 from cometmq.namesrv.namesrv_config import NamesrvConfig, load_namesrv_config, texts
@@ -25,13 +31,7 @@ _CONTROLLER_STORE_PATH = "~/DLedgerController"
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "-c",
-    "config_file",
-    metavar="FILE",
-    help="Configuration file: Java properties with RocketMQ's keys. Changes made over the network are written to it.",
-)
-@click.option("-p", "print_config", is_flag=True, help="Print the configuration and exit.")
+@config_options
 @click.option("-n", "ignored", metavar="ADDR", help="Accepted and ignored, as in RocketMQ.")
 @log_options
 @click.version_option(__version__, prog_name="mqnamesrv")
@@ -44,7 +44,8 @@ def main(
 ) -> None:
     """Run a CometMQ name server until SIGTERM or Ctrl-C."""
     with failing_in_one_line():
-        values = _values(config_file)
+        kv_path = {"kvConfigPath": str(Path(_KV_PATH).expanduser())}
+        values = kv_path | config_values(config_file)
         config, without_effect = load_namesrv_config(values)
         controller = None
         if config.has_controller:
@@ -67,15 +68,6 @@ def main(
                 lambda: NameServerWithController(config, settings),
                 lambda both: _greeting(both.name_server, config, config_file, both.controller),
             )
-
-
-def _values(config_file: str | None) -> dict[str, str]:
-    return {
-        "kvConfigPath": str(Path(_KV_PATH).expanduser()),
-        **read_config_file(config_file),
-        # As in RocketMQ, changes are written to the file that was read.
-        "configStorePath": str(Path(config_file).absolute()) if config_file else "",
-    }
 
 
 def _greeting(
