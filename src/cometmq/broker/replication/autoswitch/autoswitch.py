@@ -131,7 +131,7 @@ class Autoswitch:
             case NeverWere(end):
                 self.epochs.cut(end)
             case _:
-                raise NotImplementedError(f"nobody keeps {what}")
+                raise AssertionError(f"EpochFollow noted {what!r}, which nobody keeps")
 
     def _apply(self, config: BrokerConfig) -> None:
         self.sync.behind_seconds_max = config.controller.behind_ms_max / 1000
