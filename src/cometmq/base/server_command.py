@@ -72,7 +72,7 @@ def read_config_file(path: str | None) -> dict[str, str]:
 
 
 def config_values(path: str | None) -> dict[str, str]:
-    """As ``read_config_file``, with ``configStorePath``: as in RocketMQ, changes are written to the file that was read."""
+    """As ``read_config_file``, and where changes are written: into the file that was read, as in RocketMQ."""
     return {
         **read_config_file(path),
         "configStorePath": str(Path(path).absolute()) if path else "",
