@@ -3,13 +3,70 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from typing import ClassVar, TypedDict
 
 from cometmq.base.errors import UsageError
 from cometmq.model.names import stored_topic_fault
 from cometmq.spark.columns.schema import chosen_columns
 from cometmq.spark.errors import BadOption
-from cometmq.spark.options import OptionReader
+from cometmq.spark.options import TRIGGER_LIMITS, OptionReader, refuse_in_batch, refuse_in_stream
 from cometmq.spark.queue_offsets import Positions, parse_positions, parse_time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    STREAM_ONLY: ClassVar[tuple[str, ...]] = TRIGGER_LIMITS
+    BATCH_ONLY: ClassVar[tuple[str, ...]] = ("endingOffsets", "endingTimestamp")
+
+    columns: tuple[str, ...]
+    start: Positions | None
+    end: Positions | None
+    max_rows: int | None
+    max_bytes: int | None
+    min_rows: int | None
+    max_delay_seconds: float
+    min_partitions: int | None
+    max_records_per_partition: int | None
+    fail_on_data_loss: bool
+    discovery_seconds: float
+    given: frozenset[str]
+    """Lower-case names of all options that were given."""
+
+    def check_for_batch(self) -> None:
+        """Raises BadOption."""
+        refuse_in_batch(self.given, self.STREAM_ONLY)
+
+    def check_for_stream(self) -> None:
+        """Raises BadOption."""
+        refuse_in_stream(self.given, self.BATCH_ONLY)
+
+
+class Limits(TypedDict):
+    """The fields of ``ReadOptions`` that ``read_limits`` reads."""
+
+    max_rows: int | None
+    max_bytes: int | None
+    min_rows: int | None
+    max_delay_seconds: float
+    min_partitions: int | None
+    max_records_per_partition: int | None
+    fail_on_data_loss: bool
+    discovery_seconds: float
+
+
+def read_limits(options: OptionReader) -> Limits:
+    """Raises BadOption."""
+    return {
+        "max_rows": options.whole("maxRowsPerTrigger"),
+        "max_bytes": options.bytes("maxBytesPerTrigger"),
+        "min_rows": options.whole("minRowsPerTrigger"),
+        "max_delay_seconds": options.seconds("maxTriggerDelay", 15 * 60),
+        "min_partitions": options.whole("minPartitions"),
+        "max_records_per_partition": options.whole("maxRecordsPerPartition"),
+        "fail_on_data_loss": options.flag("failOnDataLoss", True),
+        "discovery_seconds": options.seconds("discoveryInterval", 10.0),
+    }
 
 
 def topic_names(text: str) -> tuple[str, ...]:

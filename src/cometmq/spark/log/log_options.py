@@ -5,33 +5,34 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from cometmq.base.errors import UsageError
 from cometmq.model.subscription import build_subscription
 from cometmq.spark.columns.schema import LOG_COLUMNS
 from cometmq.spark.errors import BadOption
-from cometmq.spark.options import TRIGGER_LIMITS, OptionReader, refuse_in_batch, refuse_in_stream
+from cometmq.spark.options import OptionReader
 from cometmq.spark.queue_offsets import Positions
 from cometmq.spark.read_options import (
+    ReadOptions,
     check_rows_per_trigger,
     check_topic_pattern,
     read_columns,
+    read_limits,
     read_positions,
     topic_names,
 )
 
 DEFAULT_BROKER_NAME: Final = "log"
 
-STREAM_ONLY: Final = TRIGGER_LIMITS
-BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "scan")
-
 BY_QUEUE: Final = "queues"
 BY_LOG: Final = "log"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogOptions:
+class LogOptions(ReadOptions):
+    BATCH_ONLY: ClassVar = (*ReadOptions.BATCH_ONLY, "scan")
+
     path: str
     """The directory of the store."""
     log_paths: tuple[str, ...]
@@ -43,20 +44,7 @@ class LogOptions:
     scan: str
     tags: tuple[str, ...]
     """Empty for all messages."""
-    columns: tuple[str, ...]
-    start: Positions | None
-    end: Positions | None
-    max_rows: int | None
-    max_bytes: int | None
-    min_rows: int | None
-    max_delay_seconds: float
-    min_partitions: int | None
-    max_records_per_partition: int | None
-    fail_on_data_loss: bool
     check_crc: bool
-    discovery_seconds: float
-    given: frozenset[str]
-    """Lower-case names of all options that were given."""
 
     @property
     def tag_expression(self) -> str | None:
@@ -66,14 +54,6 @@ class LogOptions:
         if self.topic_pattern:
             return re.fullmatch(self.topic_pattern, topic) is not None
         return not self.topics or topic in self.topics
-
-    def check_for_batch(self) -> None:
-        """Raises BadOption."""
-        refuse_in_batch(self.given, STREAM_ONLY)
-
-    def check_for_stream(self) -> None:
-        """Raises BadOption."""
-        refuse_in_stream(self.given, BATCH_ONLY)
 
 
 def read_log_options(values: Mapping[str, str]) -> LogOptions:
@@ -91,15 +71,8 @@ def read_log_options(values: Mapping[str, str]) -> LogOptions:
         columns=read_columns(options, LOG_COLUMNS),
         start=_positions(options, "startingOffsets", "startingTimestamp"),
         end=_positions(options, "endingOffsets", "endingTimestamp"),
-        max_rows=options.whole("maxRowsPerTrigger"),
-        max_bytes=options.bytes("maxBytesPerTrigger"),
-        min_rows=options.whole("minRowsPerTrigger"),
-        max_delay_seconds=options.seconds("maxTriggerDelay", 15 * 60),
-        min_partitions=options.whole("minPartitions"),
-        max_records_per_partition=options.whole("maxRecordsPerPartition"),
-        fail_on_data_loss=options.flag("failOnDataLoss", True),
+        **read_limits(options),
         check_crc=options.flag("checkCrc", False),
-        discovery_seconds=options.seconds("discoveryInterval", 10.0),
         given=frozenset(key.lower() for key in values),
     )
     options.finish()

@@ -13,16 +13,16 @@ from cometmq.client.core.queue_answers import Bounds
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.messages.record_layout import BORN_V6, PLACE, TIMESTAMP, stored_at
 from cometmq.spark.columns.frames import Ints
-from cometmq.spark.errors import BadOption, check_losses
+from cometmq.spark.errors import BadOption
 from cometmq.spark.log.log_arrays import entries_of, open_directory
 from cometmq.spark.log.log_options import LogOptions
 from cometmq.spark.log.log_ranges import Piece, pieces_of, rows_of, rows_per_task
 from cometmq.spark.log.log_reader import LogPlaces
 from cometmq.spark.queue_offsets import AtOffset, AtTime, Offsets, Positions, Word, positions_of
-from cometmq.spark.source.admission import Patience, share
-from cometmq.spark.source.batch_end import Outlook, look_ahead, ranges_between, ranges_of_batch
-from cometmq.spark.source.byte_limit import fitting
+from cometmq.spark.source.batch_end import Outlook, ranges_between, ranges_of_batch
+from cometmq.spark.source.byte_limit import within_bytes
 from cometmq.spark.source.ranges import Range
+from cometmq.spark.source.trigger import Trigger
 from cometmq.store.files.log_files import LogFileGone
 from cometmq.store.files.queue_entry import ENTRY_BYTES, FILLER_SIZE
 
@@ -48,10 +48,9 @@ class LogPlanner:
         self._options = options
         self._clock = clock
         self._directory = open_directory(options)
-        self._patience = Patience(options.min_rows, options.max_delay_seconds)
+        self._trigger = Trigger(options, self._within_bytes, clock)
         self._queues: list[MessageQueue] = []
         self._found_at: float | None = None
-        self._target: Offsets | None = None
         self.latest: Offsets | None = None
         """The ends of all queues when they were last looked at."""
 
@@ -98,7 +97,7 @@ class LogPlanner:
 
     def fix_target(self) -> None:
         """From now on nothing is read that is not there yet."""
-        self._target = {queue: now.end for queue, now in self._bounds().items()}
+        self._trigger.target = {queue: now.end for queue, now in self._bounds().items()}
 
     def next(self, start: Offsets, *, is_limited: bool) -> Offsets:
         """Where the next batch ends; ``start`` itself when there is to be none.
@@ -106,43 +105,26 @@ class LogPlanner:
         Raises:
             DataLost: messages that were to be read are gone, or their topic is, and ``failOnDataLoss`` is set.
         """
-        bounds = self._bounds(start)
-        outlook = look_ahead(start, bounds, self._target)
-        check_losses(outlook.losses, fails=self._options.fail_on_data_loss)
-        is_waiting = is_limited and self._target is None
-        if is_waiting and not self._patience.is_over(outlook.rows, self._clock()):
-            # Queues that are new enter all the same: their rows count from then on, and can be taken with the others.
-            return outlook.ends({})
-        return outlook.ends(self._shares(outlook, start, is_limited))
+        outlook, shares = self._trigger.take(start, self._bounds(start), is_limited=is_limited)
+        return outlook.ends(shares)
 
     def stream_pieces(self, start: Offsets, end: Offsets) -> list[Piece]:
         return self.pieces(ranges_between(start, end))
 
-    def _shares(
-        self, outlook: Outlook, start: Offsets, is_limited: bool
-    ) -> Mapping[MessageQueue, int]:
-        shares = {queue: one.rows for queue, one in outlook.ranges.items()}
-        if not is_limited:
-            return shares
-        turn = sum(start.values())
-        if self._options.max_rows is not None:
-            shares = share(shares, self._options.max_rows, turn=turn)
-        if self._options.max_bytes is not None:
-            shares = self._fitting(outlook, shares, self._options.max_bytes, turn)
-        return shares
-
-    def _fitting(
+    def _within_bytes(
         self, outlook: Outlook, shares: Mapping[MessageQueue, int], limit_bytes: int, turn: int
     ) -> dict[MessageQueue, int]:
-        wanted = {queue: count for queue, count in shares.items() if count > 0}
-        total = sum(wanted.values())
-        parts = {queue: limit_bytes * count // total for queue, count in wanted.items()}
         places = LogPlaces(self._directory)
-        sizes = {
-            queue: self._sizes(outlook.ranges[queue], count, parts[queue], places)
-            for queue, count in wanted.items()
-        }
-        return {**dict.fromkeys(shares, 0), **fitting(sizes, parts, limit_bytes, turn=turn)}
+
+        def sizes(
+            wanted: Mapping[MessageQueue, int], parts: Mapping[MessageQueue, int]
+        ) -> dict[MessageQueue, Ints]:
+            return {
+                queue: self._sizes(outlook.ranges[queue], count, parts[queue], places)
+                for queue, count in wanted.items()
+            }
+
+        return within_bytes(shares, limit_bytes, sizes, turn=turn)
 
     def _sizes(self, one: Range, count: int, wanted_bytes: int, places: LogPlaces) -> Ints:
         """Sizes of the first records of a range, enough of them to fill so many bytes."""

@@ -6,7 +6,7 @@ a few messages are pulled and the others taken to be as large as those.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import numpy as np
@@ -33,6 +33,11 @@ ROUNDS_MAX: Final = 64
 
 SAMPLE_COUNT: Final = 32
 
+SizesOf = Callable[
+    [Mapping[MessageQueue, int], Mapping[MessageQueue, int]], Mapping[MessageQueue, Ints]
+]
+"""From how many rows of each queue are wanted, and its part of the bytes, to the sizes of its first records."""
+
 
 class ByteLimit:
     def __init__(self, client: BulkClient, options: SourceOptions) -> None:
@@ -52,12 +57,12 @@ class ByteLimit:
         Raises:
             CometError: a broker refuses; one that does not answer gives no rows.
         """
-        wanted = {queue: count for queue, count in rows.items() if count > 0}
-        total = sum(wanted.values())
-        # In proportion to what is there, so that queues are drained at the same pace.
-        parts = {queue: limit_bytes * count // total for queue, count in wanted.items()}
-        sizes = self._sizes(starts, wanted, parts)
-        return {**dict.fromkeys(rows, 0), **fitting(sizes, parts, limit_bytes, turn=turn)}
+        return within_bytes(
+            rows,
+            limit_bytes,
+            lambda wanted, parts: self._sizes(starts, wanted, parts),
+            turn=turn,
+        )
 
     def _sizes(
         self,
@@ -155,6 +160,22 @@ class _Sizes:
         self._wanted_bytes -= int(sizes.sum())
         self.is_open = self._wanted_bytes >= 0 and self.next_offset < next_offset < self.end
         self.next_offset = next_offset
+
+
+def within_bytes(
+    rows: Mapping[MessageQueue, int],
+    limit_bytes: int,
+    sizes_of: SizesOf,
+    *,
+    turn: int = 0,
+) -> dict[MessageQueue, int]:
+    """How many rows of each queue fit, at most ``rows``; at least one row in all."""
+    wanted = {queue: count for queue, count in rows.items() if count > 0}
+    total = sum(wanted.values())
+    # In proportion to what is there, so that queues are drained at the same pace.
+    parts = {queue: limit_bytes * count // total for queue, count in wanted.items()}
+    sizes = sizes_of(wanted, parts)
+    return {**dict.fromkeys(rows, 0), **fitting(sizes, parts, limit_bytes, turn=turn)}
 
 
 def fitting(

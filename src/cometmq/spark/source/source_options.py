@@ -4,35 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from cometmq.base.errors import UsageError
 from cometmq.model.names import check_group
 from cometmq.model.sql92.selector import Selector
 from cometmq.model.subscription import SQL92, TAG, build_subscription
 from cometmq.spark.errors import BadOption
-from cometmq.spark.options import (
-    TRIGGER_LIMITS,
-    ConnectionOptions,
-    OptionReader,
-    read_connection,
-    refuse_in_batch,
-    refuse_in_stream,
-)
-from cometmq.spark.queue_offsets import Positions, Word
+from cometmq.spark.options import ConnectionOptions, OptionReader, read_connection
+from cometmq.spark.queue_offsets import Word
 from cometmq.spark.read_options import (
+    ReadOptions,
     check_rows_per_trigger,
     check_topic_pattern,
     read_columns,
+    read_limits,
     read_positions,
     topic_names,
 )
 
 DEFAULT_GROUP: Final = "CometMQ-Spark"
 """Pulls need a group. Nothing is ever committed to this one."""
-
-STREAM_ONLY: Final = ("commitOffsets", *TRIGGER_LIMITS)
-BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +41,10 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceOptions:
+class SourceOptions(ReadOptions):
     """Its ``repr`` holds no secret."""
+
+    STREAM_ONLY: ClassVar = ("commitOffsets", *ReadOptions.STREAM_ONLY)
 
     connection: ConnectionOptions
     topics: tuple[str, ...]
@@ -58,30 +52,9 @@ class SourceOptions:
     group: str
     commits: bool
     filter: Filter
-    columns: tuple[str, ...]
-    start: Positions | None
-    end: Positions | None
     group_fallback: Word
-    max_rows: int | None
-    max_bytes: int | None
-    min_rows: int | None
-    max_delay_seconds: float
-    min_partitions: int | None
-    max_records_per_partition: int | None
-    fail_on_data_loss: bool
-    discovery_seconds: float
     read_seconds: float
     pull_bytes: int
-    given: frozenset[str]
-    """Lower-case names of all options that were given."""
-
-    def check_for_batch(self) -> None:
-        """Raises BadOption."""
-        refuse_in_batch(self.given, STREAM_ONLY)
-
-    def check_for_stream(self) -> None:
-        """Raises BadOption."""
-        refuse_in_stream(self.given, BATCH_ONLY)
 
 
 def read_source_options(values: Mapping[str, str]) -> SourceOptions:
@@ -110,14 +83,7 @@ def read_source_options(values: Mapping[str, str]) -> SourceOptions:
         start=start,
         end=end,
         group_fallback=Word(fallback),
-        max_rows=options.whole("maxRowsPerTrigger"),
-        max_bytes=options.bytes("maxBytesPerTrigger"),
-        min_rows=options.whole("minRowsPerTrigger"),
-        max_delay_seconds=options.seconds("maxTriggerDelay", 15 * 60),
-        min_partitions=options.whole("minPartitions"),
-        max_records_per_partition=options.whole("maxRecordsPerPartition"),
-        fail_on_data_loss=options.flag("failOnDataLoss", True),
-        discovery_seconds=options.seconds("discoveryInterval", 10.0),
+        **read_limits(options),
         read_seconds=options.seconds("readTimeout", 60.0),
         pull_bytes=options.bytes("pullBytes") or 4 * 1024 * 1024,
         given=frozenset(key.lower() for key in values),

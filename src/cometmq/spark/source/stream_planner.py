@@ -20,16 +20,16 @@ from cometmq.client.errors import BrokerNotKnown, NoRoute
 from cometmq.client.sync.bulk_client import BulkClient
 from cometmq.model.message_queue import MessageQueue
 from cometmq.spark.client import open_client
-from cometmq.spark.errors import ReadStalled, check_losses
+from cometmq.spark.errors import ReadStalled
 from cometmq.spark.queue_offsets import Offsets, Word
 from cometmq.spark.retry import until_done
-from cometmq.spark.source.admission import Patience, share
-from cometmq.spark.source.batch_end import Outlook, look_ahead, ranges_between
+from cometmq.spark.source.batch_end import Outlook, ranges_between
 from cometmq.spark.source.byte_limit import ByteLimit
 from cometmq.spark.source.discovery import find_queues
 from cometmq.spark.source.ranges import Range
 from cometmq.spark.source.source_options import SourceOptions
 from cometmq.spark.source.start_positions import resolve
+from cometmq.spark.source.trigger import Trigger
 
 logger = logging.getLogger("cometmq.spark")
 
@@ -64,11 +64,10 @@ class StreamPlanner:
         self._clock = clock
         self._sleep = sleep
         self.client = client or open_client(options.connection)
-        self._patience = Patience(options.min_rows, options.max_delay_seconds)
+        self._trigger = Trigger(options, self._within_bytes, clock)
         self._byte_limit = ByteLimit(self.client, options)
         self._queues: list[MessageQueue] = []
         self._found_at: float | None = None
-        self._target: Offsets | None = None
         self._group = _Group(options, self.client, clock)
         self._silent: set[str] = set()
         self.latest: Offsets | None = None
@@ -101,7 +100,7 @@ class StreamPlanner:
     def fix_target(self) -> None:
         """From now on nothing is read that is not there yet. Raises ReadStalled as ``initial`` does."""
         bounds = self._waiting(lambda: self._bounds(is_patient=False))
-        self._target = {queue: now.end for queue, now in bounds.items()}
+        self._trigger.target = {queue: now.end for queue, now in bounds.items()}
 
     def next(self, start: Offsets, *, is_limited: bool) -> Offsets:
         """Where the next batch ends; ``start`` itself when there is to be none.
@@ -111,21 +110,15 @@ class StreamPlanner:
             ReadStalled: there is a target, and a broker on the way to it does not answer.
             CometError: no name server answers and nothing is known yet.
         """
-        if self._target is None:
+        if self._trigger.target is None:
             return self._next(start, is_limited)
         return self._waiting(lambda: self._next(start, is_limited))
 
     def _next(self, start: Offsets, is_limited: bool) -> Offsets:
-        bounds = self._bounds(is_patient=self._target is None)
+        bounds = self._bounds(is_patient=self._trigger.target is None)
         self._group.finished(start, self._queues)
-        outlook = look_ahead(start, bounds, self._target)
-        check_losses(outlook.losses, fails=self._options.fail_on_data_loss)
-        is_waiting = is_limited and self._target is None
-        if is_waiting and not self._patience.is_over(outlook.rows, self._clock()):
-            # Queues that are new enter all the same: their rows count from then on, and can be taken with the others.
-            return outlook.ends({})
-        shares = self._shares(outlook, start, is_limited)
-        if self._target is not None and outlook.rows and not any(shares.values()):
+        outlook, shares = self._trigger.take(start, bounds, is_limited=is_limited)
+        if self._trigger.target is not None and outlook.rows and not any(shares.values()):
             # Spark would take a batch without rows for the end.
             raise RemotingError(f"the brokers of {outlook.rows} messages do not answer")
         return outlook.ends(shares)
@@ -156,19 +149,11 @@ class StreamPlanner:
             return min(seconds, TOPIC_SECONDS)
         return seconds
 
-    def _shares(
-        self, outlook: Outlook, start: Offsets, is_limited: bool
-    ) -> Mapping[MessageQueue, int]:
-        shares = {queue: one.rows for queue, one in outlook.ranges.items()}
-        if not is_limited:
-            return shares
-        turn = sum(start.values())
-        if self._options.max_rows is not None:
-            shares = share(shares, self._options.max_rows, turn=turn)
-        if self._options.max_bytes is not None:
-            starts = {queue: outlook.ranges[queue].start for queue in shares}
-            shares = self._byte_limit.within(starts, shares, self._options.max_bytes, turn=turn)
-        return shares
+    def _within_bytes(
+        self, outlook: Outlook, shares: Mapping[MessageQueue, int], limit_bytes: int, turn: int
+    ) -> dict[MessageQueue, int]:
+        starts = {queue: outlook.ranges[queue].start for queue in shares}
+        return self._byte_limit.within(starts, shares, limit_bytes, turn=turn)
 
     def _bounds(self, *, is_patient: bool) -> dict[MessageQueue, Bounds]:
         """Args:
