@@ -17,6 +17,7 @@ import mmap
 import os
 import resource
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from cometmq.base.errors import StoreError
@@ -38,10 +39,52 @@ _READY_BYTES = 64 << 10
 _ZEROS = bytes(_CHUNK_BYTES)
 
 
-class MappedFile:
+class _OpenFile(ABC):
+    """What a file does by its descriptor, whether it is mapped or not."""
+
+    __slots__ = ("_fd", "path", "size_bytes")
+
+    path: str
+    size_bytes: int
+    _fd: int
+
+    @property
+    def descriptor(self) -> int:
+        return self._fd
+
+    @abstractmethod
+    def write_at(self, position: int, data: Buffer) -> None: ...
+
+    @abstractmethod
+    def read_at(self, position: int, length: int) -> bytes: ...
+
+    def prefetch(self, position: int) -> None:
+        os.posix_fadvise(self._fd, position, 1, os.POSIX_FADV_WILLNEED)
+
+    def zero_from(self, position: int) -> None:
+        # Extent by extent, and only what is not zero: holes remain holes.
+        for start, end in _data_extents(self._fd, position, self.size_bytes):
+            while start < end:
+                data = self.read_at(start, min(_CHUNK_BYTES, end - start))
+                zeros = _ZEROS[: len(data)]
+                if data != zeros:
+                    self.write_at(start, zeros)
+                start += len(data)
+
+    def is_whole(self) -> bool:
+        return os.fstat(self._fd).st_size >= self.size_bytes
+
+    def first_hole(self) -> int:
+        return _first_hole(self._fd, self.size_bytes)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.path} {self.size_bytes} bytes>"
+
+
+class MappedFile(_OpenFile):
     """A file with allocated space, read through a mapping; written through it or, if cheaper, by system calls."""
 
-    __slots__ = ("_fd", "_ready", "_view", "path", "size_bytes")
+    __slots__ = ("_ready", "_view")
 
     def __init__(self, path: str, fd: int, size_bytes: int, *, writable: bool) -> None:
         self.path = path
@@ -53,10 +96,6 @@ class MappedFile:
         access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
         self._view = memoryview(mmap.mmap(fd, size_bytes, access=access))
         self._fd = fd
-
-    @property
-    def descriptor(self) -> int:
-        return self._fd
 
     def write_at(self, position: int, data: Buffer) -> None:
         size_bytes = len(data)
@@ -94,20 +133,8 @@ class MappedFile:
     def view(self, position: int, length: int) -> memoryview:
         return self._view[position : position + length]
 
-    def prefetch(self, position: int) -> None:
-        os.posix_fadvise(self._fd, position, 1, os.POSIX_FADV_WILLNEED)
-
-    def zero_from(self, position: int) -> None:
-        _zero_from(self, self._fd, position)
-
-    def is_whole(self) -> bool:
-        return os.fstat(self._fd).st_size >= self.size_bytes
-
     def lengthen(self, size_bytes: int) -> None:
         raise StoreError(f"{self.path} is mapped: it has the length it was made with")
-
-    def first_hole(self) -> int:
-        return _first_hole(self._fd, self.size_bytes)
 
     def sync(self) -> None:
         # fdatasync also writes dirty pages of shared mappings, and unlike msync needs no address range.
@@ -126,23 +153,16 @@ class MappedFile:
         # For a file that was abandoned without a close, because the flusher may still be using it.
         self.close()
 
-    def __repr__(self) -> str:
-        return f"<MappedFile {self.path} {self.size_bytes} bytes>"
 
-
-class PositionedFile:
+class PositionedFile(_OpenFile):
     """A sparse file, written with pwrite so that a full disk is an error and not a SIGBUS."""
 
-    __slots__ = ("_fd", "path", "size_bytes")
+    __slots__ = ()
 
     def __init__(self, path: str, fd: int, size_bytes: int) -> None:
         self.path = path
         self.size_bytes = size_bytes
         self._fd = fd
-
-    @property
-    def descriptor(self) -> int:
-        return self._fd
 
     def write_at(self, position: int, data: Buffer) -> None:
         # No context manager here: it would cost more than a small write.
@@ -170,23 +190,11 @@ class PositionedFile:
     def view(self, position: int, length: int) -> memoryview:
         return memoryview(os.pread(self._fd, length, position))
 
-    def prefetch(self, position: int) -> None:
-        os.posix_fadvise(self._fd, position, 1, os.POSIX_FADV_WILLNEED)
-
-    def zero_from(self, position: int) -> None:
-        _zero_from(self, self._fd, position)
-
-    def is_whole(self) -> bool:
-        return os.fstat(self._fd).st_size >= self.size_bytes
-
     def lengthen(self, size_bytes: int) -> None:
         if os.fstat(self._fd).st_size < size_bytes:
             with disk_errors(self.path):
                 os.ftruncate(self._fd, size_bytes)
         self.size_bytes = max(self.size_bytes, size_bytes)
-
-    def first_hole(self) -> int:
-        return _first_hole(self._fd, self.size_bytes)
 
     def sync(self) -> None:
         with disk_errors(self.path):
@@ -196,9 +204,6 @@ class PositionedFile:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-
-    def __repr__(self) -> str:
-        return f"<PositionedFile {self.path} {self.size_bytes} bytes>"
 
 
 class SystemFiles(SystemSmallFiles):
@@ -367,17 +372,6 @@ def _first_hole(fd: int, size_bytes: int) -> int:
         return min(os.lseek(fd, 0, os.SEEK_HOLE), size_bytes)
     except OSError:
         return size_bytes
-
-
-def _zero_from(file: MappedFile | PositionedFile, fd: int, position: int) -> None:
-    """Overwrite what is not zero, extent by extent, so that holes remain holes."""
-    for start, end in _data_extents(fd, position, file.size_bytes):
-        while start < end:
-            data = file.read_at(start, min(_CHUNK_BYTES, end - start))
-            zeros = _ZEROS[: len(data)]
-            if data != zeros:
-                file.write_at(start, zeros)
-            start += len(data)
 
 
 def _data_extents(fd: int, position: int, size_bytes: int) -> list[tuple[int, int]]:
