@@ -24,7 +24,7 @@ from cometmq.client.core.send.queue_selector import Selector, wanted_queue
 from cometmq.client.core.send.send_result import PartlySent, SendResult, SendStatus
 from cometmq.client.core.send.send_retry import SendMode
 from cometmq.client.core.send.topic_queues import TopicQueues
-from cometmq.client.errors import ClientClosed
+from cometmq.client.errors import ClientClosed, NoRoute
 from cometmq.client.producer_config import COMPRESSIONS, ProducerConfig
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.messages.message import Message
@@ -405,6 +405,12 @@ class Producer(Queries):
         try:
             async with asyncio.timeout(max(deadline - running.monotonic(), 0)):
                 return await running.routes.find(topic)
+        except NoRoute:
+            # A topic that was sent to before has lost its master. The next one may be about to come: for the sender.
+            known = running.routes.doubted(topic)
+            if known is None:
+                raise
+            return known
         except TimeoutError:
             raise CallTimedOut(f"no route of topic {topic!r} in time", sent=False) from None
 

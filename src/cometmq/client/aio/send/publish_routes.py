@@ -42,6 +42,10 @@ class PublishRoutes:
         known = self._topics.get(topic)
         return known if known is not None and now < known.believed_until else None
 
+    def doubted(self, topic: str) -> TopicQueues | None:
+        """The topic's queues as they were last, if it was ever found."""
+        return self._topics.get(topic)
+
     async def find(self, topic: str) -> TopicQueues:
         """The topic's queues, at least one.
 

@@ -17,7 +17,12 @@ from cometmq.client.aio.trace.send_hooks import SendContext, SendHook, run_after
 from cometmq.client.core.send.fault_tracker import SERIES, FaultTracker
 from cometmq.client.core.send.prepare import SendRequest
 from cometmq.client.core.send.send_result import SendResult, SendStatus, send_result
-from cometmq.client.core.send.send_retry import RetryRules, SendMode
+from cometmq.client.core.send.send_retry import (
+    FIRST_PAUSE_SECONDS,
+    PAUSE_SECONDS_MAX,
+    RetryRules,
+    SendMode,
+)
 from cometmq.client.core.send.topic_queues import TopicQueues
 from cometmq.client.errors import NoRoute
 from cometmq.client.producer_config import ProducerConfig
@@ -76,12 +81,15 @@ class Sender:
             deadline: monotonic time at which the whole call ends.
         """
         attempts_left = self._rules.attempts(mode, is_queue_given=queue is not None)
-        target = queue or self._choose(topic, None)
+        pause = FIRST_PAUSE_SECONDS
+        failed_broker: str | None = None
         weakly_stored: SendResult | None = None
         while True:
             attempts_left -= 1
             error: CometError | None = None
+            target = queue
             try:
+                target = target or self._choose(topic, failed_broker)
                 timeout = min(deadline - self._monotonic(), self._attempt_seconds_max)
                 result = await self._attempt(topic, target, request, messages, mode, timeout)
                 if (
@@ -95,16 +103,17 @@ class Sender:
                 error = failure
                 if failure.route_is_stale:
                     self._routes.doubt(topic)
-                is_retried = self._rules.is_retried(
-                    failure, mode, has_other_broker=topic.has_other_broker(target.broker_name)
-                )
-                if not is_retried:
+                has_other = target is not None and topic.has_other_broker(target.broker_name)
+                is_stuck = queue is not None or not has_other
+                if is_stuck and self._rules.is_waited_out(failure, mode):
+                    attempts_left += 1
+                    await asyncio.sleep(min(pause, max(deadline - self._monotonic(), 0)))
+                    pause = min(2 * pause, PAUSE_SECONDS_MAX)
+                elif not self._rules.is_retried(failure, mode, has_other_broker=has_other):
                     attempts_left = 0
-            if queue is None and attempts_left > 0:
-                if await self._look_again(topic, deadline):
-                    target = self._choose(topic, target.broker_name)
-                else:
-                    attempts_left = 0
+            if attempts_left > 0:
+                failed_broker = None if target is None else target.broker_name
+                await self._look_again(topic, deadline)
             if attempts_left <= 0 or self._monotonic() >= deadline:
                 # Stored without confirmation is still stored, whatever happened to the later attempts.
                 if weakly_stored is not None:
@@ -209,17 +218,16 @@ class Sender:
         now_ms = self._monotonic() * 1000
         return self._faults.select(topic.queues, topic.robin, now_ms, failed_broker)
 
-    async def _look_again(self, topic: TopicQueues, deadline: float) -> bool:
-        """Refresh the route if the last attempt made it doubtful. False if no queue is left."""
+    async def _look_again(self, topic: TopicQueues, deadline: float) -> None:
+        """Refresh the route if the last attempt made it doubtful."""
         if self._routes.known(topic.topic, self._monotonic()) is not None:
-            return True
+            return
         try:
             async with asyncio.timeout(max(deadline - self._monotonic(), 0)):
                 await self._routes.find(topic.topic)
         except (CometError, TimeoutError) as error:
             # Use the known queues: their brokers may be back already.
             logger.debug("no fresh route topic=%s reason=%s", topic.topic, error)
-        return bool(topic.queues)
 
     async def _find(self, topic: TopicQueues, target: MessageQueue, timeout: float) -> str:
         wired = MessageQueue(

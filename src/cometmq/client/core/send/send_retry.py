@@ -9,6 +9,10 @@
 | one-way                    | 1                  |                                                                 |
 
 A broker that is too busy asks for back-off: a send that it refused goes to another broker at most, never back to it.
+
+While a master changes, nobody stores anything for a moment. A failure that says so, and for certain stored nothing, costs
+no attempt: the send is repeated after a pause, with a fresh route, until its time is over. This needs no other queue, so
+it goes for sends to a given queue, too.
 """
 
 from __future__ import annotations
@@ -18,8 +22,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from cometmq.base.errors import CometError, RemotingError
-from cometmq.client.errors import ClientError
+from cometmq.base.errors import CallTimedOut, CometError, ConnectFailed, RemotingError
+from cometmq.client.errors import ClientError, NoRoute
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.reply_errors import BrokerReplyError
 
@@ -37,6 +41,11 @@ RETRIED_CODES: Final = frozenset(
 
 BUSY_CODES: Final = frozenset({int(ResponseCode.SYSTEM_BUSY), int(ResponseCode.FLOW_CONTROL)})
 """Flow control."""
+
+
+FIRST_PAUSE_SECONDS: Final = 0.02
+PAUSE_SECONDS_MAX: Final = 0.25
+"""Between two looks for a new master. A second after it is known, every sender has found it."""
 
 
 class SendMode(Enum):
@@ -71,3 +80,14 @@ class RetryRules:
                 return False
             return error.code in self.codes
         return isinstance(error, ClientError) and error.retryable
+
+    def is_waited_out(self, error: CometError, mode: SendMode) -> bool:
+        """Whether nothing was stored because there is no master, and the next one may be about to come."""
+        retries = self.retries if mode is SendMode.WAITING else self.background_retries
+        if mode is SendMode.ONEWAY or not retries:
+            return False
+        if isinstance(error, CallTimedOut):
+            return not error.sent
+        if isinstance(error, BrokerReplyError):
+            return error.code == ResponseCode.SERVICE_NOT_AVAILABLE
+        return isinstance(error, ConnectFailed | NoRoute)

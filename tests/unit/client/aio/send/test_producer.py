@@ -177,8 +177,8 @@ def test_in_the_background_a_given_queue_is_kept(
         queue = (await producer.fetch_publish_queues("T"))[0]
         assert queue.broker_name == "a"
         with pytest.raises(ConnectFailed):
-            await producer.send_soon(MESSAGE, queue=queue)
-        assert len(remoting.sent(RequestCode.SEND_MESSAGE_V2, BROKERS["a"][0])) == 3
+            await producer.send_soon(MESSAGE, queue=queue, timeout=0.1)
+        assert len(remoting.sent(RequestCode.SEND_MESSAGE_V2, BROKERS["a"][0])) > 1
         assert not brokers["b"].requests
 
     _run(work)
@@ -293,12 +293,96 @@ def test_no_queue_is_left_for_the_next_attempt(
         for addresses in BROKERS.values():
             del remoting.servers[addresses[0]]
         names.routes["T"] = make_route({}, 0)
-        with pytest.raises(ConnectFailed):
-            await producer.send(MESSAGE)
-        with pytest.raises(NoRoute):
-            await producer.send(MESSAGE)
+        for _ in range(2):
+            with pytest.raises(NoRoute):
+                await producer.send(MESSAGE, timeout=0.1)
 
     _run(work)
+
+
+OLD_MASTER, NEW_MASTER = "10.0.0.1:10911", "10.0.0.3:10911"
+
+
+class ChangingMaster:
+    """A group whose master is replaced while a send looks for it.
+
+    Args:
+        looks: how often the name server is asked before it knows the new one; until then it knows of no master.
+    """
+
+    def __init__(self, remoting: Any, names: Any, make_route: Any, *, looks: int) -> None:
+        self.new = FakeBroker()
+        names.routes["T"] = make_route({"a": {0: OLD_MASTER, 2: NEW_MASTER}}, 2)
+        self._looks = looks
+        self._names, self._make_route = names, make_route
+        remoting.servers[NAME_SERVER] = self._look
+        remoting.servers[NEW_MASTER] = self.new
+        self.is_lost = False
+
+    def _look(self, request: Command) -> Command:
+        if self.is_lost:
+            self._looks -= 1
+            master = {0: NEW_MASTER} if self._looks < 0 else {2: NEW_MASTER}
+            self._names.routes["T"] = self._make_route({"a": master}, 2)
+        reply: Command = self._names(request)
+        return reply
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+@pytest.mark.parametrize("has_queue", [False, True])
+def test_a_send_waits_for_the_next_master(
+    brokers: dict[str, FakeBroker],
+    remoting: Any,
+    names: Any,
+    make_route: Any,
+    is_refused: bool,
+    has_queue: bool,
+) -> None:
+    group = ChangingMaster(remoting, names, make_route, looks=4)
+
+    async def work(producer: Producer) -> None:
+        queue = (await producer.send(MESSAGE)).queue
+        group.is_lost = True
+        if is_refused:
+            brokers["a"].codes = [ResponseCode.SERVICE_NOT_AVAILABLE] * 99
+        else:
+            del remoting.servers[OLD_MASTER]
+        result = await producer.send(MESSAGE, queue=queue if has_queue else None)
+        assert result.status is SendStatus.SEND_OK
+        assert len(group.new.requests) == 1
+
+    _run(work)
+
+
+def test_a_topic_that_lost_its_master_is_waited_for(
+    brokers: dict[str, FakeBroker], remoting: Any, names: Any, make_route: Any
+) -> None:
+    group = ChangingMaster(remoting, names, make_route, looks=6)
+    clock = FakeClock()
+
+    async def work(producer: Producer) -> None:
+        await producer.send(MESSAGE)
+        group.is_lost = True
+        clock.advance(60)  # the route is asked for again before the send
+        assert (await producer.send(MESSAGE)).status is SendStatus.SEND_OK
+
+    _run(work, clock=clock)
+
+
+def test_who_wants_no_retries_is_told_at_once(
+    brokers: dict[str, FakeBroker], remoting: Any, names: Any, make_route: Any
+) -> None:
+    group = ChangingMaster(remoting, names, make_route, looks=2)
+
+    async def work(producer: Producer) -> None:
+        await producer.send(MESSAGE)
+        group.is_lost = True
+        del remoting.servers[OLD_MASTER]
+        with pytest.raises(ConnectFailed):
+            await producer.send(MESSAGE)
+        assert not group.new.requests
+
+    _run(work, retries=0)
 
 
 def test_starting_twice_at_once_is_starting_once(

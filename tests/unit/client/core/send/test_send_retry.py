@@ -88,3 +88,32 @@ def test_further_codes_can_be_tried_again() -> None:
 @pytest.mark.parametrize("error", [UsageError("x"), RemoteProtocolError("x")])
 def test_what_cannot_get_better_is_not_tried_again(error: CometError) -> None:
     assert not RetryRules().is_retried(error, WAITING, has_other_broker=True)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_waited_out"),
+    [
+        (ConnectFailed("x"), True),
+        (NoRoute("x"), True),
+        (BrokerNotKnown("x"), True),
+        (_refusal(ResponseCode.SERVICE_NOT_AVAILABLE), True),
+        (CallTimedOut("x", sent=False), True),
+        # It may be stored, so it costs an attempt.
+        (CallTimedOut("x", sent=True), False),
+        (ConnectionLost("x"), False),
+        # A new master would not help.
+        (TooManyInFlight("x"), False),
+        (NoNameServer("x"), False),
+        (UsageError("x"), False),
+        (_refusal(ResponseCode.SYSTEM_BUSY), False),
+        (_refusal(ResponseCode.MESSAGE_ILLEGAL), False),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_repeated_until_there_is_a_master(error: CometError, is_waited_out: bool) -> None:
+    rules = RetryRules()
+    assert rules.is_waited_out(error, WAITING) is is_waited_out
+    assert rules.is_waited_out(error, BACKGROUND) is is_waited_out
+    assert not rules.is_waited_out(error, ONEWAY)
+    assert not RetryRules(retries=0).is_waited_out(error, WAITING)
+    assert not RetryRules(background_retries=0).is_waited_out(error, BACKGROUND)
