@@ -93,12 +93,6 @@ class OrderlyMachine(RuleBasedStateMachine):
         expected = self.unfinished[0].queue_offset if self.unfinished else self.next_offset
         assert self.queue.commit(count) == expected
 
-    @precondition(lambda self: self.taken)
-    @rule()
-    def put_back(self) -> None:
-        self.queue.put_back()
-        self.taken = 0
-
     @invariant()
     def agrees(self) -> None:
         assert self.queue.count == len(self.unfinished)

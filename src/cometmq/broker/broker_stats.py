@@ -153,13 +153,6 @@ class BrokerStats:
         self._put.size_bytes = sum(tally.size_bytes for tally in tallies)
         return self._put
 
-    @property
-    def put_latencies(self) -> list[int]:
-        """Appends by duration. Those below a millisecond, nearly all of them, are not counted one by one."""
-        counts = list(self._put_latencies)
-        counts[0] = max(self.put.count - sum(counts), 0)
-        return counts
-
     def slow_put(self, milliseconds: float) -> None:
         """Count an append that took a millisecond or more by its duration."""
         self._put_latencies[bisect_left(_LATENCY_EDGES_MS, int(milliseconds))] += 1

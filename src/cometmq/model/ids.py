@@ -18,7 +18,6 @@ PhysicalOffset = NewType("PhysicalOffset", int)
 QueueOffset = NewType("QueueOffset", int)
 """Index of a message in its queue; a consumer's position is one of these."""
 
-QueueId = NewType("QueueId", int)
 BrokerId = NewType("BrokerId", int)
 
 MASTER_ID = BrokerId(0)

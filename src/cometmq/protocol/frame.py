@@ -14,8 +14,6 @@ from cometmq.protocol import header_binary, header_json
 from cometmq.protocol.command import BINARY, JSON, Body, Command
 
 FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
-HEADER_BYTES_MAX: Final = (1 << 24) - 1
-"""The longest header that the format can express."""
 
 HEADER_BYTES_TAKEN: Final = 1024 * 1024
 """The longest header that is accepted and sent. It holds the properties of a message, up to 32 KiB."""

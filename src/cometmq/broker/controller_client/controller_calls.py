@@ -150,10 +150,6 @@ class ControllerCalls:
         command = Command(code=RequestCode.BROKER_HEARTBEAT, ext=encode_fields(header))
         await asyncio.gather(*(self._beat(address, command) for address in self._controllers))
 
-    def forget_leader(self) -> None:
-        """Ask for the leader before the next call."""
-        self._leader = None
-
     async def _beat(self, address: str, command: Command) -> None:
         try:
             async with asyncio.timeout(BEAT_SECONDS_MAX):

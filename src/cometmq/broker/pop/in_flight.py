@@ -48,14 +48,6 @@ class InFlight:
         self._remove(point)
         return True
 
-    def free_pop_time(
-        self, group: str, topic: str, queue_id: int, start_offset: int, now_ms: int
-    ) -> int:
-        """``now_ms``, or the next time after it at which no check-point of that name was taken."""
-        while (group, topic, queue_id, start_offset, now_ms) in self._points:
-            now_ms += 1
-        return now_ms
-
     def due(self, now_ms: int) -> CheckPoint | None:
         """A check-point whose time is over; it stays until all of it is acknowledged."""
         due = self._due

@@ -18,17 +18,6 @@ Result = TypeVar("Result")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?\Z")
 
 
-class Cursor(Protocol):
-    @property
-    def rowcount(self) -> int: ...
-
-    def execute(self, sql: str, values: Any = ..., /) -> Any: ...
-
-    def fetchall(self) -> Any: ...
-
-    def close(self) -> Any: ...
-
-
 class Connection(Protocol):
     """The part of a DB-API connection that is used. It must not be in autocommit mode."""
 

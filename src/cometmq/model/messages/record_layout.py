@@ -62,8 +62,6 @@ SIZE: Final = struct.Struct(">i")
 START: Final = struct.Struct(">iI")
 """Size and magic: a blank record consists of them, and every other record begins with them."""
 MAGIC_AT: Final = 4
-QUEUE_OFFSET_AT: Final = 20
-PHYSICAL_OFFSET_AT: Final = 28
 SYS_FLAG_AT: Final = 36
 BORN_HOST_AT: Final = 48
 STORED_AT: Final = BORN_HOST_AT + HOST_V4_BYTES

@@ -28,7 +28,6 @@ UNIT_BYTES_MIN: Final = 20
 UNIT_BYTES_MAX: Final = 0x7FFF
 END_BYTES: Final = 4
 """What a file keeps free after its last unit, for the end mark."""
-FILE_BYTES_MIN: Final = 64
 
 CODE_MIN: Final = -(1 << 63)
 OFFSET_MAX: Final = 1 << 56

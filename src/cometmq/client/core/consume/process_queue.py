@@ -129,7 +129,3 @@ class OrderlyQueue(ProcessQueue):
         self.finish_all(taken[:count])
         self._waiting.extendleft(reversed(taken[count:]))
         return self.commit_offset
-
-    def put_back(self) -> None:
-        """Nothing of what was taken is done."""
-        self.commit(0)
