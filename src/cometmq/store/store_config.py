@@ -224,7 +224,7 @@ class RetentionConfig:
     )
     queue_delete_interval_ms: int = setting(
         "deleteConsumeQueueFilesInterval",
-        "Milliseconds between two deletions of consume queue files.",
+        "Accepted for compatibility with RocketMQ's configurations; consume queue files are deleted without a pause.",
         default=100,
         low=0,
         live=True,
@@ -238,7 +238,7 @@ class RetentionConfig:
     )
     clean_interval_ms: int = setting(
         "cleanResourceInterval",
-        "Milliseconds between two clean-up runs.",
+        "Accepted for compatibility with RocketMQ's configurations; the store is cleaned up every ten seconds.",
         default=10_000,
         low=100,
         next_start=True,
