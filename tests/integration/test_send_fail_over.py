@@ -102,7 +102,7 @@ def test_without_another_broker_a_send_says_so(tmp_path: Path) -> None:
             await producer.send(Message(topic=TOPIC, body=b"x"))
             only.live.update({"brokerRole": "SLAVE"})
             # At first the broker refuses, then the name server knows of no master. Either may be the last word.
-            with pytest.raises((ServiceNotAvailable, NoRoute), match="is a slave|on any master"):
+            with pytest.raises((ServiceNotAvailable, NoRoute), match=r"is a slave|on any master"):
                 await producer.send(Message(topic=TOPIC, body=b"x"), timeout=0.5)
             only.live.update({"brokerRole": "ASYNC_MASTER"})
             await eventually(lambda: is_sent(producer), "the name server tells of the master again")

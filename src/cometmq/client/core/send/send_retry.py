@@ -10,9 +10,9 @@
 
 A broker that is too busy asks for back-off: a send that it refused goes to another broker at most, never back to it.
 
-While a master changes, nobody stores anything for a moment. A failure that says so, and for certain stored nothing, costs
-no attempt: the send is repeated after a pause, with a fresh route, until its time is over. This needs no other queue, so
-it goes for sends to a given queue, too.
+While a master is replaced, nobody stores anything for a moment. A failure that says so and for certain stored nothing
+costs no attempt: the send is repeated after a pause, with a fresh route, until its time is over. It needs no other
+queue, so sends to a given queue are repeated, too.
 """
 
 from __future__ import annotations
