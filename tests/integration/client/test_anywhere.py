@@ -45,4 +45,6 @@ def run(*arguments: str, stdin: str = "") -> str:
         check=False,
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    # What fails in a callback ends no process: asyncio logs it, and the rest goes on.
+    assert "Traceback" not in done.stderr, done.stderr
     return done.stdout
