@@ -1,4 +1,7 @@
-"""What a broker asks its controllers, as typed calls. The leader among them is found when it is needed."""
+"""What a broker asks its controllers, as typed calls. The leader among them is found when it is needed.
+
+One that does not answer, or cannot reach its store, is asked again when no other is left.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ from cometmq.protocol.headers.controller import (
     RegisterToControllerReply,
 )
 from cometmq.protocol.headers.namesrv import BrokerHeartbeatHeader
-from cometmq.protocol.reply_errors import error_for
+from cometmq.protocol.reply_errors import BrokerReplyError, error_for
 from cometmq.remoting.client import RemotingClient
 
 log = logging.getLogger("cometmq.broker")
@@ -62,6 +65,8 @@ class ControllerCalls:
         self._address = address
         self._clock = clock
         self._leader: str | None = None
+        self._failed: str | None = None
+        """A leader that did not answer. The others may not have noticed yet."""
 
     async def next_id(self) -> Applied:
         """An id that is free, to apply for."""
@@ -122,12 +127,16 @@ class ControllerCalls:
         )
 
     async def group(self) -> GroupView:
-        """Who is the master."""
+        """Who is the master; if no controller reaches its store, what is remembered of the last election."""
         header = GetReplicaInfoHeader(broker_name=self._name)
-        reply = await self._call(RequestCode.CONTROLLER_GET_REPLICA_INFO, header)
-        found = decode_fields(GetReplicaInfoReply, reply.ext)
-        master = (found.master_broker_id, found.master_address)
-        return GroupView(found.master_epoch, *master, *_set_of(reply))
+        view = _view(await self._call(RequestCode.CONTROLLER_GET_REPLICA_INFO, header))
+        if view.is_certain:
+            return view
+        asked, self._leader = self._leader, None
+        others = [address for address in self._controllers if address != asked]
+        found = await asyncio.gather(*(self._group_at(address, header) for address in others))
+        views = [view, *(one for one in found if one is not None)]
+        return max(views, key=lambda one: (one.is_certain, one.epoch))
 
     async def alter(
         self, proposal: Proposal, broker_id: int, epoch: int
@@ -150,6 +159,14 @@ class ControllerCalls:
         command = Command(code=RequestCode.BROKER_HEARTBEAT, ext=encode_fields(header))
         await asyncio.gather(*(self._beat(address, command) for address in self._controllers))
 
+    async def _group_at(self, address: str, header: GetReplicaInfoHeader) -> GroupView | None:
+        """None if that controller does not answer, or knows no better."""
+        try:
+            return _view(await self._ask(address, RequestCode.CONTROLLER_GET_REPLICA_INFO, header))
+        except CometError as error:
+            log.debug("no answer controller=%s reason=%s", address, error)
+            return None
+
     async def _beat(self, address: str, command: Command) -> None:
         try:
             async with asyncio.timeout(BEAT_SECONDS_MAX):
@@ -167,37 +184,71 @@ class ControllerCalls:
         """Raises CometError: no leader, no answer, or a refusal."""
         leader = self._leader = self._leader or await self._find_leader()
         try:
-            reply = await self._client.call(
-                leader, Command(code=code, ext=encode_fields(header), body=body), CALL_SECONDS_MAX
-            )
+            return await self._ask(leader, code, header, body, accepted)
         except RemotingError:
-            self._leader = None
+            self._leader, self._failed = None, leader
             raise
-        if reply.code not in accepted:
-            if reply.code == ResponseCode.CONTROLLER_NOT_LEADER:
+        except BrokerReplyError as error:
+            if error.code == ResponseCode.CONTROLLER_NOT_LEADER:
                 self._leader = None
-            raise error_for(reply, leader)
+            raise
+
+    async def _ask(
+        self,
+        address: str,
+        code: RequestCode,
+        header: Header | None = None,
+        body: bytes = b"",
+        accepted: Sequence[int] = (ResponseCode.SUCCESS,),
+    ) -> Command:
+        ext = None if header is None else encode_fields(header)
+        command = Command(code=code, ext=ext, body=body)
+        reply = await self._client.call(address, command, CALL_SECONDS_MAX)
+        if reply.code not in accepted:
+            raise error_for(reply, address)
         return reply
 
     async def _find_leader(self) -> str:
+        """Who leads, as the first one says that knows. If nobody knows, somebody who answers: ours all can."""
+        failed, self._failed = self._failed, None
+        answering: str | None = None
         reason: object = "none has told"
-        for address in self._controllers:
-            command = Command(code=RequestCode.CONTROLLER_GET_METADATA_INFO)
-            try:
-                reply = await self._client.call(address, command, CALL_SECONDS_MAX)
-                if reply.code != ResponseCode.SUCCESS:
-                    raise error_for(reply, address)
-                found = decode_fields(GetMetadataInfoReply, reply.ext)
-            except CometError as error:
-                reason = error
-                continue
-            if found.is_leader:
-                return address
-            if found.controller_leader_address:
-                return found.controller_leader_address
+        questions = [asyncio.ensure_future(self._who_leads(one)) for one in self._controllers]
+        try:
+            for question in asyncio.as_completed(questions):
+                try:
+                    address, leader = await question
+                except CometError as error:
+                    reason = error
+                    continue
+                if leader is not None and leader != failed:
+                    return leader
+                answering = answering or address
+        finally:
+            for one in questions:
+                one.cancel()
+            await asyncio.gather(*questions, return_exceptions=True)
+        if answering is not None:
+            return answering
         raise ConnectFailed(
             f"no leader among the controllers {';'.join(self._controllers)}: {reason}"
         )
+
+    async def _who_leads(self, address: str) -> tuple[str, str | None]:
+        reply = await self._ask(address, RequestCode.CONTROLLER_GET_METADATA_INFO)
+        found = decode_fields(GetMetadataInfoReply, reply.ext)
+        return address, address if found.is_leader else found.controller_leader_address or None
+
+
+def _view(reply: Command) -> GroupView:
+    found = decode_fields(GetReplicaInfoReply, reply.ext)
+    return GroupView(
+        found.master_epoch,
+        found.master_broker_id,
+        found.master_address,
+        *_set_of(reply),
+        is_certain=not found.is_remembered,
+    )
 
 
 def _set_of(reply: Command) -> tuple[frozenset[int], int]:

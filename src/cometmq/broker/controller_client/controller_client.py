@@ -42,6 +42,11 @@ QUESTIONS_PER_LEASE: Final = 3
 LEASES_FOR_A_CHANGE: Final = 3
 """How long a broker may take to become what it should be before it falls silent."""
 
+_REFUSALS: Final = range(
+    ResponseCode.CONTROLLER_FENCED_MASTER_EPOCH, ResponseCode.CONTROLLER_BROKER_ID_INVALID + 1
+)
+"""A controller's own codes: it has decided not to. After any other error it may have stored the decision."""
+
 _UNKNOWN: Final = (
     ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
     ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,
@@ -91,6 +96,7 @@ class ControllerClient:
         self._change_seconds_max = LEASES_FOR_A_CHANGE * config.heartbeat_timeout_ms / 1000
         self._settled_at = self._now()
         self._is_registered = False
+        self._is_remembered = False
         self._told = ""
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -174,6 +180,13 @@ class ControllerClient:
             if error.code in _UNKNOWN:
                 self._is_registered = False
             raise
+        if view.is_certain == self._is_remembered:
+            self._is_remembered = not view.is_certain
+            log.warning(
+                "no controller reaches its store: nothing changes until one does"
+                if self._is_remembered
+                else "a controller reaches its store again"
+            )
         await self._take(view, asked_at)
 
     async def _take(self, view: GroupView, asked_at: float) -> None:
@@ -255,17 +268,21 @@ class ControllerClient:
         epoch, sync = self.standing.epoch, self._switch.sync
         try:
             members, set_epoch = await self._calls.alter(proposal, self.standing.own_id, epoch)
-        except BrokerReplyError as error:
+        except CometError as error:
+            is_refused = isinstance(error, BrokerReplyError) and error.code in _REFUSALS
             log.warning(
-                "SyncStateSet not changed set=%s reason=%s", sorted(proposal.members), error
+                "SyncStateSet %s set=%s reason=%s",
+                "not changed" if is_refused else "not known",
+                sorted(proposal.members),
+                error,
             )
             if self.standing.epoch == epoch:
-                sync.refused(self._now())
-            self._wake.set()
-        except CometError as error:
-            log.warning("SyncStateSet not known set=%s reason=%s", sorted(proposal.members), error)
-            if self.standing.epoch == epoch:
-                sync.unanswered()
+                if is_refused:
+                    sync.refused(self._now())
+                else:
+                    sync.unanswered()
+            if is_refused:
+                self._wake.set()
         else:
             log.info("SyncStateSet changed set=%s epoch=%d", sorted(members), set_epoch)
             if self.standing.epoch == epoch:

@@ -11,6 +11,8 @@ class GroupView(NamedTuple):
     master_id: the permanent id of the master; None when there is none.
     members: the SyncStateSet: who has everything that was acknowledged.
     set_epoch: the number of the last change of that.
+    is_certain: it is so, or was when the controller was asked. Else the controller cannot reach its store and says what
+        it remembers: true once, and perhaps long ago.
     """
 
     epoch: int = 0
@@ -18,3 +20,4 @@ class GroupView(NamedTuple):
     master_address: str | None = None
     members: frozenset[int] = frozenset()
     set_epoch: int = 0
+    is_certain: bool = True

@@ -7,6 +7,10 @@
 A master proves with each answer that it still is one, from the moment on at which it asked. Without a proof for as long
 as the controller waits for its heartbeats, another may be elected: it steps down by itself, and sends no heartbeats, so
 that the controller does elect another if it hears this broker, but is not heard. Times are monotonic seconds.
+
+A controller that cannot reach its store tells what it remembers. That lets a master go on, and changes nothing: if
+another was elected meanwhile, it is of the SyncStateSet and follows no longer, so nothing is acknowledged without it.
+Whoever has just started knows no epoch, and would believe one that is over.
 """
 
 from __future__ import annotations
@@ -78,6 +82,10 @@ class Standing:
         self.answered(asked_at)
         if view.epoch < self.epoch:
             # The answer was under way for long, or is from a controller that was elsewhere.
+            return []
+        if not view.is_certain:
+            if self.is_master and (view.epoch, view.master_id) == (self.epoch, self.own_id):
+                self._proven_at = asked_at
             return []
         is_new = view.epoch > self.epoch
         self.epoch = view.epoch

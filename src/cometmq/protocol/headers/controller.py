@@ -65,11 +65,16 @@ class GetReplicaInfoHeader(Header):
 
 
 class GetReplicaInfoReply(Header):
-    """The last two fields are there if there is a master."""
+    """Id and address are there if there is a master.
+
+    The last field is ours, RocketMQ does not look at it: the controller cannot reach its store, and says what it knew
+    last. That may be long out of date.
+    """
 
     master_epoch: Int32
     master_broker_id: Int64 | None = None
     master_address: str | None = None
+    is_remembered: bool | None = None
 
 
 class GetMetadataInfoReply(Header):

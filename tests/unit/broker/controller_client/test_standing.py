@@ -92,3 +92,28 @@ def test_a_broker_that_cannot_be_the_master_tries_again() -> None:
     standing.told(view, 0.0)
     assert isinstance(standing.failed("no space")[0], StepDown)
     assert standing.told(view, 1.0) == [BecomeMaster(view)]
+
+
+def test_what_a_controller_remembers_lets_a_master_go_on() -> None:
+    standing = _standing()
+    view = _view(3)
+    standing.told(view, 0.0)
+    remembered = view._replace(is_certain=False)
+    assert standing.told(remembered, 8.0) == []
+    assert standing.is_proven(17.0)
+    # Not of another reign, and not if it remembers another master.
+    for other in (_view(2), _view(4), _view(3, OTHER), _view(4, OTHER), NONE):
+        assert standing.told(other._replace(is_certain=False), 9.0) == []
+    assert standing.is_proven(17.9)
+    assert not standing.is_proven(18.0)
+    assert standing.is_in_touch(18.0)
+
+
+def test_what_a_controller_remembers_changes_nothing() -> None:
+    """Who has just started knows no epoch: it must not become what it was before, nor follow who was the master."""
+    standing = _standing()
+    for view in (_view(3), _view(3, OTHER), NONE):
+        assert standing.told(view._replace(is_certain=False), 1.0) == []
+    assert not standing.is_master
+    view = _view(1, OTHER)
+    assert standing.told(view, 2.0) == [BecomeSlave(view)]

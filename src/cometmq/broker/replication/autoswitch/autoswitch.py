@@ -95,9 +95,10 @@ class Autoswitch:
                 f"has lost its data. Restore them; else stop all brokers of this name, choose "
                 f"the one with the best log, remove its epochFileCheckpoint, and empty the stores of the others"
             )
+        goes_on = epoch == self.reign
         self.reign = epoch
         self._confirmed = 0
-        self.sync.begin(self.broker_id, members, set_epoch)
+        self.sync.begin(self.broker_id, members, set_epoch, goes_on=goes_on)
         self.set_changed()
 
     def set_changed(self) -> None:

@@ -6,7 +6,8 @@ controller changes the set; the master proposes.
     joining    a slave that caught up is waited for from now on, and proposed when it has all that is in the log now
     leaving    a member that is gone, or did not catch up for long, is proposed to leave, and waited for until then
     open       a proposal without an answer may have been accepted: both sets are waited for, and it is made again. If
-               that is refused, the reason may be that the first was accepted: then the controller has to tell the set
+               that is refused, the reason may be that the first was accepted, or it may still be: then the controller
+               has to tell the set, some time later
 
 Times are monotonic seconds of the caller.
 """
@@ -18,6 +19,9 @@ from typing import Final, NamedTuple
 
 JOIN_SECONDS_MAX: Final = 3.0
 """Sends wait for a slave that joins. One that does not make it in this time has to catch up first."""
+
+LATE_SECONDS: Final = 10.0
+"""How much later a proposal that was given up may still be carried out: it waits in a queue, or for a quorum."""
 
 
 class Proposal(NamedTuple):
@@ -59,8 +63,13 @@ class SyncState:
             self.own_id
         }
 
-    def begin(self, own_id: int, members: frozenset[int], epoch: int) -> None:
+    def begin(
+        self, own_id: int, members: frozenset[int], epoch: int, *, goes_on: bool = False
+    ) -> None:
         """This broker's reign begins, with the set that the election left; or goes on after a doubt."""
+        if goes_on and epoch < self.epoch:
+            # The answer was overtaken by a change of the set.
+            members, epoch = self.members, self.epoch
         if epoch != self.epoch:
             self._close()
         # Else what was proposed before the doubt may still be accepted.
@@ -78,8 +87,12 @@ class SyncState:
             self.members, self.epoch = members, epoch
             # It was accepted, or comes too late to be.
             self._close()
-        elif self._refused_at is not None and asked_at > self._refused_at:
-            # It is the old set after all that was proposed.
+        elif (
+            epoch == self.epoch
+            and self._refused_at is not None
+            and asked_at > self._refused_at + LATE_SECONDS
+        ):
+            # It is the old set, after all that was proposed.
             self._close()
 
     def refused(self, now: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cometmq.broker.replication.autoswitch.sync_state import (
     JOIN_SECONDS_MAX,
+    LATE_SECONDS,
     Proposal,
     SyncState,
 )
@@ -122,5 +123,21 @@ def test_a_refusal_of_what_may_have_been_accepted_before_says_nothing() -> None:
     state.told(_set(1), 5, asked_at=4.4)
     assert state.awaited == _set(2), "asked before the refusal"
     state.told(_set(1), 5, asked_at=4.6)
+    assert state.awaited == _set(2), "the first one may still be under way"
+    state.told(_set(1), 4, asked_at=99.0)
+    assert state.awaited == _set(2), "an older set says nothing"
+    state.told(_set(1), 5, asked_at=4.6 + LATE_SECONDS)
     assert state.awaited == _set()
-    assert state.look({2: 100}, 100, 6.0) == Proposal(_set(1, 2), 5)
+    assert state.look({2: 100}, 100, 16.0) == Proposal(_set(1, 2), 5)
+
+
+def test_a_reign_that_goes_on_does_not_go_back_to_an_older_set() -> None:
+    """The answer that says so was overtaken by the one that the set has changed."""
+    state = _state(1)
+    state.look({2: 100}, 100, 0.0)
+    state.accepted(_set(1, 2), 6, 1.0)
+    state.begin(1, _set(1), 5, goes_on=True)
+    assert (state.members, state.epoch) == (_set(1, 2), 6)
+    # Another reign is another matter: its controller may have lost its memory.
+    state.begin(1, _set(1), 5)
+    assert (state.members, state.epoch) == (_set(1), 5)
