@@ -29,12 +29,16 @@ from cometmq.store.read.hidden import Hidden, HiddenGroup
 from cometmq.store.watermarks import Watermark, Watermarks
 
 _LATE: Final = {
+    int(
+        ResponseCode.SERVICE_NOT_AVAILABLE
+    ): "this broker is no longer the master, and the next one may not have it",
     int(ResponseCode.FLUSH_DISK_TIMEOUT): "the disk did not answer in time",
     int(ResponseCode.FLUSH_SLAVE_TIMEOUT): "the slaves did not answer in time",
 }
 
 Answer = Callable[[int], None]
-"""Takes the code: 0, FLUSH_DISK_TIMEOUT, SLAVE_NOT_AVAILABLE or FLUSH_SLAVE_TIMEOUT."""
+"""Takes the code: 0, FLUSH_DISK_TIMEOUT, SLAVE_NOT_AVAILABLE, FLUSH_SLAVE_TIMEOUT; under a controller also
+SERVICE_NOT_AVAILABLE, from a master that was replaced."""
 
 
 class Durability:
@@ -105,8 +109,11 @@ class Durability:
 
         def flushed(code: int) -> None:
             def replicated(is_in_time: bool) -> None:
-                is_safe = is_in_time and self.is_proven()
-                settled(code if is_safe else int(ResponseCode.FLUSH_SLAVE_TIMEOUT))
+                if not self.is_proven():
+                    # What is here only will be cut. To say that it is stored would be a lie; it has to be sent again.
+                    settled(int(ResponseCode.SERVICE_NOT_AVAILABLE))
+                else:
+                    settled(code if is_in_time else int(ResponseCode.FLUSH_SLAVE_TIMEOUT))
 
             self._marks.replicated.when(end_offset, replicated, deadline)
 

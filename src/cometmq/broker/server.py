@@ -20,7 +20,9 @@ from cometmq.broker.config.live_config import LiveConfig
 from cometmq.broker.controller_client.controller_calls import ControllerCalls
 from cometmq.broker.controller_client.controller_client import ControllerClient
 from cometmq.broker.controller_client.controller_requests import ControllerRequests
+from cometmq.broker.controller_client.hand_over import HandOver
 from cometmq.broker.controller_client.identity_file import IdentityFile
+from cometmq.broker.controller_client.pass_on import PassOn
 from cometmq.broker.core import BrokerCore, open_core
 from cometmq.broker.housekeeping import Housekeeping
 from cometmq.broker.master_duties import MasterDuties
@@ -236,6 +238,12 @@ class Broker:
             controller = ControllerClient(core, switch, calls, file, self.role, self.replication)
             controller.load()
             self.controller = controller
+            replication = self.replication
+            pass_on = PassOn(
+                self.live, self.role, client, self._clock, lambda: replication.expected
+            )
+            self._ports.guard(pass_on.guard)
+            self._ports.serve(HandOver(core, controller.standing, pass_on))
             requests = ControllerRequests(
                 self.live,
                 lambda: core.store.max_physical,

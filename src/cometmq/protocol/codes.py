@@ -173,6 +173,7 @@ class RequestCode(IntEnum):
     OPEN_SINK = 29002
     SINK_STORED = 29003
     CLOSE_SINK = 29004
+    HAND_OVER = 29005
 
 
 class ResponseCode(IntEnum):

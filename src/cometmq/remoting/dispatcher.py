@@ -24,8 +24,8 @@ Handler = Callable[[Connection, Command], Command | bytes | Awaitable[Command | 
 """Returns the reply, as a command or as its frame; None to answer later with ``connection.send``, or never; or an
 awaitable of a reply or None."""
 
-Guard = Callable[[Connection, Command], Command | None]
-"""Looks at a request before its handler does. A command that it returns is the reply; then no handler is called."""
+Guard = Callable[[Connection, Command], Command | Awaitable[Command | None] | None]
+"""Looks at a request before its handler does. None lets it pass; else it is answered as if by a handler."""
 
 Finish = Callable[[], None]
 """Does the work of the gathered requests of one kind, and answers them."""
@@ -73,9 +73,8 @@ class Dispatcher:
                 result = self._unknown(connection, command)
             else:
                 for guard in self.guards:
-                    refusal = guard(connection, command)
-                    if refusal is not None:
-                        result = refusal
+                    result = guard(connection, command)
+                    if result is not None:
                         break
                 else:
                     result = handler(connection, command)

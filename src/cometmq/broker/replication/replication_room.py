@@ -81,6 +81,11 @@ class ReplicationRoom:
         registration.on_master = self._found
 
     @property
+    def expected(self) -> str | None:
+        """Where the master is, as the controller says; None if it is this broker, or not known."""
+        return self._expected
+
+    @property
     def port_address(self) -> str:
         """What slaves are told to connect to."""
         return self._registration.ha_address

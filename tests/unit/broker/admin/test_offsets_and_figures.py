@@ -210,14 +210,15 @@ def test_stats_by_name_and_key(rig: Any) -> None:
     assert (reply.code, reply.remark) == (1, "The stats <TOPIC_PUT_NUMS> <x> not exist")
 
 
-def test_runtime_info_counts_what_happened(rig: Any) -> None:
+def test_runtime_info_counts_what_happened(make_rig: Any) -> None:
+    rig = make_rig(flushDiskType="SYNC_FLUSH")
     tally = rig.stats.topic_put("t")
     tally.count, tally.size_bytes = 4, 1000
     rig.stats.put_failed_count = 2
     rig.clock.advance(65)
     rig.flow.measured(17.0, 0)
     rig.add("t", 0, 1)
-    rig.store.watermarks.flushed.when(10, lambda _: None)
+    rig.core.durability.when_safe(10, lambda _: None)
     table = rig.json(28)["table"]
     assert table["runtime"] == "[ 0 days, 0 hours, 1 minutes, 5 seconds ]"
     assert table["brokerVersionDesc"] == "V4_9_8"
