@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.controller.group_of import group_of
 from tests.unit.controller.memory_store import MemoryStore
+from tests.unit.controller.test_etcd_store import Stage
 
 from cometmq.controller.decision_store import NEVER_STORED, DecisionStore
 from cometmq.controller.file_store import FileStore
@@ -15,10 +16,15 @@ from cometmq.testing.fake_clock import FakeClock
 from cometmq.testing.faulty_files import FaultyFiles
 
 
-@pytest.fixture(params=["file", "memory"])
+@pytest.fixture(params=["file", "memory", "fake etcd"])
 def store(request: pytest.FixtureRequest) -> DecisionStore:
+    """``tests/integration/test_etcd_store.py`` has the same tests with a real etcd."""
     if request.param == "memory":
         return MemoryStore()
+    if request.param == "fake etcd":
+        stage = Stage()
+        stage.run()
+        return stage.store
     store = FileStore("/data", FaultyFiles(FakeClock()))
     store.open()
     return store

@@ -59,7 +59,7 @@ def _greeting(server: Controller, config: ControllerConfig, config_file: str | N
         f"The Controller Server boot success. CometMQ {__version__}",
         f"  listens on      {config.bind_address or '0.0.0.0'}, port {server.port}",
         f"  brokers use     controllerAddr={peer.host}:{peer.port}",
-        f"  decisions in    {config.store_path}",
+        f"  decisions in    {_place(config)}",
         f"  configuration   {config_file or 'defaults (give a file with -c)'}",
     ]
     if not config.is_loopback:
@@ -68,6 +68,11 @@ def _greeting(server: Controller, config: ControllerConfig, config_file: str | N
         )
     lines.append("  to stop it      Ctrl-C, or: mqshutdown controller")
     return "\n".join(lines)
+
+
+def _place(config: ControllerConfig) -> str:
+    etcd = config.etcd
+    return f"etcd, {etcd.prefix} at {etcd.endpoints}" if etcd.endpoints else config.store_path
 
 
 if __name__ == "__main__":

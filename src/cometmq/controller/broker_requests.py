@@ -10,7 +10,7 @@ from typing import Final
 
 from cometmq.base.ports import Clock
 from cometmq.controller import decisions
-from cometmq.controller.decision_store import DecisionStore, read, settle
+from cometmq.controller.decision_store import DecisionStore, look, read, settle
 from cometmq.controller.decisions import SetChange
 from cometmq.controller.election import ElectionRequest, Verdict
 from cometmq.controller.elections import Elections, Outcome
@@ -150,7 +150,7 @@ class BrokerRequests:
 
     async def _replica_info(self, connection: Connection, command: Command) -> Command:
         header = decode_fields(headers.GetReplicaInfoHeader, command.ext)
-        group = await read(self._store, header.broker_name)
+        group, is_certain = await look(self._store, header.broker_name)
         if group is None or not group.members:
             raise Refused(
                 ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
@@ -160,6 +160,7 @@ class BrokerRequests:
             master_epoch=group.master_epoch,
             master_broker_id=group.master_id,
             master_address=None if group.master is None else group.master.address,
+            is_remembered=None if is_certain else True,
         )
         return command.reply(ext=encode_fields(reply), body=set_body(group).encode())
 

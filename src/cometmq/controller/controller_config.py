@@ -12,18 +12,11 @@ from cometmq.base.errors import ConfigError, UsageError
 from cometmq.base.live_settings import LiveSettings, Schema
 from cometmq.base.ports import Files
 from cometmq.base.settings import Row, rows, setting
+from cometmq.controller.etcd.etcd_config import EtcdConfig
 from cometmq.controller.known_keys import OTHER_KEYS
+from cometmq.controller.peers import Peer
 from cometmq.model.address import split_address, split_addresses
 from cometmq.remoting.remoting_config import RemotingServerConfig
-
-
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """A controller by name, and where brokers find it."""
-
-    name: str
-    host: str
-    port: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +39,8 @@ class ControllerConfig:
     )
     peers: str = setting(
         "controllerDLegerPeers",
-        "This controller as name-host:port, like n0-192.0.2.10:9878: where brokers find it. One only: several would "
-        "need a store that they share.",
+        "Controllers as name-host:port, like n0-192.0.2.10:9878: where brokers find them. More than this one only "
+        "with etcdEndpoints.",
         default="",
     )
     self_id: str = setting(
@@ -58,7 +51,7 @@ class ControllerConfig:
     )
     store_path: str = setting(
         "controllerStorePath",
-        "Directory of decisions.json; mqcontroller uses ~/DLedgerController.",
+        "Directory of decisions.json, without etcdEndpoints; mqcontroller uses ~/DLedgerController.",
         default="",
     )
     config_path: str = setting(
@@ -98,12 +91,13 @@ class ControllerConfig:
         "Properties file with the tls.* settings; empty: plain text only.",
         default="",
     )
+    etcd: EtcdConfig = field(default_factory=EtcdConfig)
     remoting: RemotingServerConfig = field(default_factory=RemotingServerConfig)
 
     def __post_init__(self) -> None:
         if self.kind.lower() == "jraft":
             raise ConfigError(
-                "controllerType=jRaft cannot be met: decisions are kept in a file here; remove the key"
+                "controllerType=jRaft cannot be met: decisions are kept in a file or in etcd here; remove the key"
             )
         for key, text in (
             ("controllerDLegerGroup", self.group),
@@ -125,16 +119,17 @@ class ControllerConfig:
         if not entries:
             return None
         found = [_peer(entry) for entry in entries]
-        if len(found) > 1:
+        if len(found) > 1 and not self.etcd.endpoints:
             raise ConfigError(
                 f"controllerDLegerPeers names {len(found)} controllers, which cannot be met: each would decide on its "
-                "own, and a group would have several masters. Name this one alone; brokers go on while it restarts"
+                "own, and a group would have several masters. Set etcdEndpoints, or name this one alone"
             )
-        if found[0].name != self.self_id:
-            raise ConfigError(
-                f"controllerDLegerSelfId is {self.self_id}, which controllerDLegerPeers={self.peers} does not name"
-            )
-        return found[0]
+        for peer in found:
+            if peer.name == self.self_id:
+                return peer
+        raise ConfigError(
+            f"controllerDLegerSelfId is {self.self_id}, which controllerDLegerPeers={self.peers} does not name"
+        )
 
     @property
     def is_loopback(self) -> bool:

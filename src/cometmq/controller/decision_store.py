@@ -1,7 +1,7 @@
 """Where decisions are kept: a port with read and compare-and-swap, and the way from a request to a stored decision.
 
 Controllers have no other memory, so any number of them may share a store: whoever comes second finds another version
-and decides again. ``file_store`` is the embedded one, for a single controller.
+and decides again. ``file_store`` is the embedded one, for a single controller; ``etcd.etcd_store`` is for several.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from cometmq.base.errors import StoreError
 from cometmq.controller.group import Decision, Group
@@ -34,6 +34,17 @@ class Held:
     version: int
 
 
+class StoreAway(StoreError):
+    """The store cannot be used now, and nothing was changed. What is known still stands."""
+
+
+class Seen(NamedTuple):
+    """A group, and whether it is so now: while the store is away, it may be long out of date."""
+
+    group: Group | None
+    is_certain: bool
+
+
 class DecisionStore(Protocol):
     """Keeps one ``Group`` for each broker name."""
 
@@ -42,13 +53,14 @@ class DecisionStore(Protocol):
         ...
 
     async def read(self, broker_name: str) -> Held | None:
-        """What is stored now; not behind any swap that has ended. Raises StoreError."""
+        """What is stored now; not behind any swap that has ended. Raises StoreAway."""
         ...
 
     async def swap(self, broker_name: str, seen: int, group: Group) -> bool:
         """Store ``group`` if the version is still ``seen``; 0 if there was nothing. False: it is another one.
 
-        On True it is durable. Raises StoreError: it may or may not be stored, now or after a restart.
+        On True it is durable. Raises StoreAway: it is not stored. Raises StoreError: it may or may not be, now or
+        later.
         """
         ...
 
@@ -90,6 +102,20 @@ async def read(store: DecisionStore, broker_name: str) -> Group | None:
     return None if held is None else held.group
 
 
+async def look(store: DecisionStore, broker_name: str) -> Seen:
+    """The group as it is now, or was when the store was last reached. Raises Refused if that is not known."""
+    try:
+        held = await store.read(broker_name)
+    except StoreAway as error:
+        held = store.known().get(broker_name)
+        if held is None:
+            raise _unusable(error) from error
+        return Seen(held.group, is_certain=False)
+    except StoreError as error:
+        raise _unusable(error) from error
+    return Seen(None if held is None else held.group, is_certain=True)
+
+
 async def _read(store: DecisionStore, broker_name: str) -> Held | None:
     try:
         return await store.read(broker_name)
@@ -98,5 +124,10 @@ async def _read(store: DecisionStore, broker_name: str) -> Held | None:
 
 
 def _unusable(error: StoreError) -> Refused:
+    if isinstance(error, StoreAway):
+        # The store itself logs it, once. The code sends brokers and tools, RocketMQ's too, to another controller.
+        return Refused(
+            ResponseCode.CONTROLLER_NOT_LEADER, f"the controller cannot decide now: {error}"
+        )
     _log.error("store of decisions unusable cause=%s", error)
     return Refused(ResponseCode.SYSTEM_ERROR, f"the controller cannot store decisions: {error}")

@@ -1,13 +1,14 @@
 """Masters that are gone: notices it, and has another one elected.
 
 A broker is gone when its connection is lost or its heartbeats stop. Groups without a living master are searched for
-again and again, so an election that could not be held is held later.
+again and again, so an election that could not be held is held later. Of several controllers only the leader does so.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from cometmq.base.errors import CometError
@@ -34,12 +35,14 @@ class FailOver:
         elections: Elections,
         config: LiveConfig,
         clock: Clock,
+        leads: Callable[[], bool],
     ) -> None:
         self._store = store
         self._liveness = liveness
         self._elections = elections
         self._config = config
         self._clock = clock
+        self._leads = leads
         self._scanned_at = clock.monotonic()
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._told: dict[str, str] = {}
@@ -62,8 +65,15 @@ class FailOver:
         for lost in self._liveness.silent(now):
             self._gone(lost.broker_name, lost.broker_id, f"silent for {lost.silent_seconds:.0f} s")
 
+    def lead(self) -> None:
+        """This controller leads from now on. What it missed before, it must not take for silence."""
+        self._liveness.watch(self._clock.monotonic())
+        self.scan_masters()
+
     def scan_masters(self) -> None:
         """Find groups that need a master. Call it every ``scanInactiveMasterInterval``."""
+        if not self._leads():
+            return
         now = self._clock.monotonic()
         for broker_name, held in self._store.known().items():
             group = held.group
@@ -90,7 +100,7 @@ class FailOver:
             is_master,
             reason,
         )
-        if is_master:
+        if is_master and self._leads():
             self._start(broker_name)
 
     def _start(self, broker_name: str) -> None:

@@ -108,7 +108,7 @@ class Living:
 
     Attributes:
         reports: of those that were heard from in time.
-        doubtful: those that this controller has not heard from since its start, which was a moment ago.
+        doubtful: those that this controller has not heard from, because it began to listen or to lead a moment ago.
     """
 
     reports: Mapping[int, Report] = field(default_factory=dict)

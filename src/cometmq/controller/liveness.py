@@ -24,6 +24,7 @@ class _Broker:
     silence_seconds: float
     heard_at: float
     connection: object
+    has_hung_up: bool = False
 
     def is_alive(self, now: float) -> bool:
         return now <= self.heard_at + self.silence_seconds
@@ -40,8 +41,12 @@ class Liveness:
     """Not thread-safe."""
 
     def __init__(self, now: float) -> None:
-        self._started_at = now
+        self._watched_since = now
         self._brokers: dict[tuple[str, int], _Broker] = {}
+
+    def watch(self, now: float) -> None:
+        """From now on it matters. Whoever seems silent may have been cut off from this controller alone until now."""
+        self._watched_since = now
 
     def living(self, group: Group | None, now: float) -> Living:
         if group is None:
@@ -54,7 +59,9 @@ class Liveness:
                 unheard.add(broker_id)
             elif broker.is_alive(now):
                 reports[broker_id] = broker.report
-        is_young = now <= self._started_at + SILENCE_SECONDS
+            elif not broker.has_hung_up:
+                unheard.add(broker_id)
+        is_young = now <= self._watched_since + SILENCE_SECONDS
         return Living(reports=reports, doubtful=frozenset(unheard if is_young else ()))
 
     def address(self, broker_name: str, broker_id: int, now: float) -> str | None:
@@ -101,6 +108,7 @@ class Liveness:
         for key, broker in self._brokers.items():
             if broker.connection is connection:
                 broker.connection = None
+                broker.has_hung_up = True
                 if broker.heard_at > -math.inf:
                     broker.heard_at = -math.inf
                     lost.append(key)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from cometmq.base.ports import Clock
 from cometmq.controller import decisions
-from cometmq.controller.controller_config import LiveConfig, Peer
-from cometmq.controller.decision_store import DecisionStore, read, settle
+from cometmq.controller.controller_config import LiveConfig
+from cometmq.controller.decision_store import DecisionStore, look, settle
 from cometmq.controller.group import Decision, Group, Living
 from cometmq.controller.liveness import Liveness
-from cometmq.model.address import join_address
+from cometmq.controller.peers import Roster
 from cometmq.protocol import fastjson
 from cometmq.protocol.bodies.ha import ReplicaIdentity, ReplicasInfo, SyncStateData
 from cometmq.protocol.codes import RequestCode, ResponseCode
@@ -30,14 +30,13 @@ class OperatorRequests:
         liveness: Liveness,
         config: LiveConfig,
         clock: Clock,
-        own_peer: Callable[[], Peer],
+        roster: Callable[[], Roster],
     ) -> None:
-        """Args: own_peer: this controller; its port is known once it listens."""
         self._store = store
         self._liveness = liveness
         self._config = config
         self._clock = clock
-        self._own_peer = own_peer
+        self._roster = roster
 
     def register(self, dispatcher: Dispatcher) -> None:
         dispatcher.add(RequestCode.CONTROLLER_GET_METADATA_INFO, self._metadata)
@@ -47,14 +46,14 @@ class OperatorRequests:
         dispatcher.add(RequestCode.GET_CONTROLLER_CONFIG, self._get_config)
 
     def _metadata(self, connection: Connection, command: Command) -> Command:
-        peer = self._own_peer()
-        address = join_address(peer.host, peer.port)
+        roster = self._roster()
+        leader = roster.leader
         reply = headers.GetMetadataInfoReply(
             group=self._config.current.group,
-            controller_leader_id=peer.name,
-            controller_leader_address=address,
-            is_leader=True,
-            peers=f"{peer.name}:{address};",
+            controller_leader_id=None if leader is None else leader.name,
+            controller_leader_address=None if leader is None else leader.address,
+            is_leader=roster.is_leader,
+            peers="".join(f"{peer.name}:{peer.address};" for peer in roster.peers),
         )
         return command.reply(ext=encode_fields(reply))
 
@@ -62,7 +61,7 @@ class OperatorRequests:
         names = fastjson.decode(command.body, list[str], what="list of broker names")
         table: dict[str, ReplicasInfo] = {}
         for name in dict.fromkeys(names):
-            group = await read(self._store, name)
+            group = (await look(self._store, name)).group
             if group is not None and group.members:
                 table[name] = replicas_info(
                     group, self._liveness.living(group, self._clock.monotonic())

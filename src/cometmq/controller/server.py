@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from cometmq.base.clock import SystemClock
@@ -13,12 +13,16 @@ from cometmq.base.disk import SystemFiles
 from cometmq.base.errors import ConfigError
 from cometmq.base.ports import Clock, Files
 from cometmq.controller.broker_requests import BrokerRequests
-from cometmq.controller.controller_config import ControllerConfig, LiveConfig, Peer
+from cometmq.controller.controller_config import ControllerConfig, LiveConfig
 from cometmq.controller.elections import Elections
+from cometmq.controller.etcd.endpoint import Endpoint, endpoints_of
+from cometmq.controller.etcd.etcd_side import EtcdSide
+from cometmq.controller.etcd.etcd_store import EtcdStore
 from cometmq.controller.fail_over import FailOver
 from cometmq.controller.file_store import FileStore
 from cometmq.controller.liveness import Liveness
 from cometmq.controller.operator_requests import OperatorRequests
+from cometmq.controller.peers import Peer, Roster, alone
 from cometmq.controller.role_notices import RoleNotices
 from cometmq.protocol.codes import RequestCode
 from cometmq.remoting.client import RemotingClient
@@ -43,26 +47,50 @@ class Controller:
     """``start`` it once, ``stop`` it once, both on the same event loop."""
 
     def __init__(
-        self, config: ControllerConfig, *, clock: Clock | None = None, files: Files | None = None
+        self,
+        config: ControllerConfig,
+        *,
+        clock: Clock | None = None,
+        files: Files | None = None,
+        endpoints: Sequence[Endpoint] | None = None,
     ) -> None:
-        """Raises ConfigError."""
-        if not config.store_path:
-            raise ConfigError("controllerStorePath must name the directory for decisions")
+        """Raises ConfigError. ``endpoints``: those of ``etcdEndpoints``, unless given."""
         clock = clock or SystemClock()
         files = files or SystemFiles()
         self._descriptors = DescriptorShares(files.open_max())
         self.config = LiveConfig(config, files)
-        self.store = FileStore(config.store_path, files)
+        self.store: FileStore | EtcdStore
+        self.etcd: EtcdSide | None = None
+        if config.etcd.endpoints:
+            self.etcd = EtcdSide(
+                config.etcd,
+                endpoints_of(config.etcd) if endpoints is None else endpoints,
+                lambda: self.own_peer,
+                lambda: self.fail_over.lead(),
+                clock,
+            )
+            self.store = self.etcd.store
+        elif config.store_path:
+            self.store = FileStore(config.store_path, files)
+        else:
+            raise ConfigError("controllerStorePath must name the directory for decisions")
         self.liveness = Liveness(clock.monotonic())
         self.notices = RoleNotices(self.config)
         elections = Elections(self.store, self.liveness, self.config, clock, self.notices.tell)
-        self.fail_over = FailOver(self.store, self.liveness, elections, self.config, clock)
+        self.fail_over = FailOver(
+            self.store,
+            self.liveness,
+            elections,
+            self.config,
+            clock,
+            lambda: self.roster().is_leader,
+        )
         self.dispatcher = Dispatcher()
         self.dispatcher.everyday = _EVERYDAY
         BrokerRequests(self.store, self.liveness, elections, clock).register(self.dispatcher)
-        OperatorRequests(
-            self.store, self.liveness, self.config, clock, lambda: self.own_peer
-        ).register(self.dispatcher)
+        OperatorRequests(self.store, self.liveness, self.config, clock, self.roster).register(
+            self.dispatcher
+        )
         self._remoting: RemotingServer | None = None
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
@@ -80,6 +108,10 @@ class Controller:
             return config.own_peer
         port = config.listen_port if self._remoting is None else self._remoting.port
         return Peer(config.self_id or "n0", config.bind_address or "127.0.0.1", port)
+
+    def roster(self) -> Roster:
+        """All controllers, and who leads."""
+        return alone(self.own_peer) if self.etcd is None else self.etcd.members.roster()
 
     async def start(self) -> None:
         """Start serving; on return, requests are accepted.
@@ -107,6 +139,8 @@ class Controller:
             raise
         self._remoting = remoting
         self.notices.start(client)
+        if self.etcd is not None:
+            await self.etcd.start()
         self._repeat("brokers", config.scan_interval_ms, self.fail_over.scan_brokers)
         self._repeat("masters", config.master_scan_interval_ms, self.fail_over.scan_masters)
         _log.info(
@@ -133,6 +167,8 @@ class Controller:
         await self.fail_over.stop()
         await self.notices.stop()
         await self.store.close()
+        if self.etcd is not None:
+            await self.etcd.stop()
 
     def __repr__(self) -> str:
         state = "stopped" if self._remoting is None else f"port={self._remoting.port}"

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from cometmq.base.errors import ConfigError
-from cometmq.controller.controller_config import SCHEMA, ControllerConfig, Peer
+from cometmq.controller.controller_config import SCHEMA, ControllerConfig
+from cometmq.controller.peers import Peer
 from cometmq.controller.server import Controller
 
 
