@@ -98,7 +98,7 @@ class AssignmentAdmin:
         return reply_when_saved(self._saved, command.reply())
 
     def all_modes(self, connection: Connection, command: Command) -> Command:
-        return command.reply(body=self._modes.modes.encode())
+        return command.reply(body=self._modes.encode())
 
     async def _assigned(self, command: Command, question: QueryAssignmentBody) -> Command:
         shared = await self._share(question)

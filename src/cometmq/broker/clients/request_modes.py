@@ -27,12 +27,14 @@ class RequestModes:
         self.modes = MessageRequestModes()
         self.on_change: Callable[[], None] | None = None
         self._change_count = self._saved_count = 0
+        self._sent: bytes | None = None
 
     def load(self) -> None:
         """Raises CorruptFile when neither the file nor its backup can be read."""
         loaded = self._file.load(_read)
         if loaded is not None:
             self.modes = loaded
+            self._sent = None
 
     def get(self, topic: str, group: str) -> SetMessageRequestModeBody | None:
         return self.modes.message_request_mode_map.get(topic, {}).get(group)
@@ -63,21 +65,29 @@ class RequestModes:
             self.modes = modes
             self._changed()
 
+    def encode(self) -> bytes:
+        """Everything as a slave requests it, every few seconds; put together once per change."""
+        if self._sent is None:
+            self._sent = self.modes.encode()
+        return self._sent
+
     def _changed(self) -> None:
         self._change_count += 1
+        self._sent = None
         if self.on_change is not None:
             self.on_change()
 
     def unsaved(self) -> Callable[[], None] | None:
-        """Renders the table and returns the disk part of a save, for a worker thread; None when nothing changed."""
+        """A save of what there is now, for a worker thread; None when nothing changed."""
         if self._change_count == self._saved_count:
             return None
-        content = pretty(msgspec.to_builtins(self.modes)).encode()
+        content = msgspec.to_builtins(self.modes)
         changes = self._change_count
 
         def write() -> None:
             self._files.make_directory(self._directory)
-            self._file.save(content)
+            # To render takes most of the time: some 80 ms for as many as there may be.
+            self._file.save(pretty(content).encode())
             self._saved_count = changes
 
         return write

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from cometmq.base.errors import CallTimedOut
@@ -11,6 +12,7 @@ from cometmq.broker.clients import request_modes
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.messages.message_id import offset_id_text
 from cometmq.model.messages.record import decode_record
+from cometmq.protocol.bodies.pop import MessageRequestModes, SetMessageRequestModeBody
 from cometmq.protocol.command import Command
 
 
@@ -125,6 +127,30 @@ def test_request_modes_are_kept_across_a_restart(rig: Any) -> None:
     rig.modes.modes.message_request_mode_map.clear()
     rig.modes.load()
     assert rig.json(402) == {"messageRequestModeMap": {"t": {"g": mode}}}
+
+
+def test_request_modes_are_put_together_once_per_change(rig: Any) -> None:
+    mode = SetMessageRequestModeBody(topic="t", consumer_group="g", mode="POP")
+    rig.modes.set(mode)
+    first = rig.modes.encode()
+    assert rig.modes.encode() is first
+    rig.modes.set(msgspec.structs.replace(mode, mode="PULL"))
+    assert rig.modes.encode() == rig.modes.modes.encode() != first
+    rig.modes.replace_all(MessageRequestModes())
+    assert rig.modes.encode() == b'{"messageRequestModeMap":{}}'
+
+
+def test_a_request_mode_set_during_a_save_in_a_worker_is_saved_with_the_next(rig: Any) -> None:
+    rig.modes.set(SetMessageRequestModeBody(topic="t", consumer_group="first"))
+    write = rig.modes.unsaved()
+    rig.modes.set(SetMessageRequestModeBody(topic="t", consumer_group="second"))
+    write()
+    path = "/store/config/messageRequestMode.json"
+    assert b"second" not in rig.files.read(path)
+    rig.modes.unsaved()()
+    assert b"first" in rig.files.read(path)
+    assert b"second" in rig.files.read(path)
+    assert rig.modes.unsaved() is None
 
 
 def test_request_modes_have_a_bound(rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
