@@ -16,7 +16,7 @@ from cometmq.base.errors import DiskFull
 log = logging.getLogger("cometmq.broker")
 
 RETRY_SECONDS: Final = 1.0
-PORTIONS_MAX: Final = 1000
+PORTIONS_MAX: Final = 4000
 """How often the loop goes on in between, however quickly a table changes meanwhile."""
 
 
@@ -42,9 +42,11 @@ async def freshened(table: object) -> None:
     """Return once most of a table's text is rendered; everybody else goes on in between."""
     if isinstance(table, LargeTable):
         for _ in range(PORTIONS_MAX):
-            if not table.freshen():
-                return
+            has_more = table.freshen()
+            # After the last portion, too: what the caller does next is another few milliseconds.
             await asyncio.sleep(0)
+            if not has_more:
+                return
 
 
 class TableSaver:

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from functools import partial
 from hashlib import sha256
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -54,9 +54,9 @@ from cometmq.store.meta.config_table import ConfigTable, TableEntry
 log = logging.getLogger("cometmq.broker")
 
 COMMITS_AT_ONCE: Final = 64
-DELETIONS_AT_ONCE: Final = 20
 
 T = TypeVar("T", bound=msgspec.Struct)
+Returned = TypeVar("Returned")
 
 
 class DelayedDeliveries(Protocol):
@@ -219,15 +219,14 @@ class MetadataSync:
             self._taken_topics = self._taken_topics or frozenset(table.names())
             return
         copy, _ = copied
-        gone = table.replace_all(copy.entries, copy.version)
+        gone = await self._in_portions(master, table.replacing(copy.entries, copy.version))
         log.info("topics synced count=%d gone=%d master=%s", len(table), len(gone), master)
         # Topics that the master never told of may be as new as their first records in the log.
         deleted = sorted(self._taken_topics & set(gone))
         self._taken_topics = frozenset(copy.entries)
-        for first in range(0, len(deleted), DELETIONS_AT_ONCE):
-            for topic in deleted[first : first + DELETIONS_AT_ONCE]:
-                self._core.store.delete_topic(topic)
-                self._core.stats.forget_topic(topic)
+        for topic in deleted:
+            self._core.store.delete_topic(topic)
+            self._core.stats.forget_topic(topic)
             await asyncio.sleep(0)
 
     async def _groups(self, master: str) -> None:
@@ -247,12 +246,14 @@ class MetadataSync:
         if copied is None:
             return
         copy, others = copied
+        gone = await self._in_portions(master, table.replacing(copy.entries, copy.version))
+        # In the same turn of the loop as the last portion: part of the same change.
         forbidden = others.get("forbiddenTable")
         table.replace_forbidden(forbidden if isinstance(forbidden, dict) else {})
-        gone = table.replace_all(copy.entries, copy.version)
+        log.info("groups synced count=%d gone=%d master=%s", len(table), len(gone), master)
         for group in gone:
             self._core.stats.forget_group(group)
-        log.info("groups synced count=%d gone=%d master=%s", len(table), len(gone), master)
+            await asyncio.sleep(0)
 
     async def _copy(
         self,
@@ -281,24 +282,28 @@ class MetadataSync:
             return
         table = await self._decoded(master, partial(decode_offsets, body))
         await self._give_back(master, table)
-        for _ in offsets.replacing(table):
+        await self._in_portions(master, offsets.replacing(table))
+        for portion in strays.portions(COMMITS_AT_ONCE):
+            for place, offset in portion:
+                # Committed in the meantime. The master gets it in the next round.
+                offsets.commit(*place, offset)
             await asyncio.sleep(0)
             self._check(master)
-        for place, offset in strays.all():
-            # Committed in the meantime. The master gets it in the next round.
-            offsets.commit(*place, offset)
         self._taken(sync_plan.OFFSETS, body)
         self._offsets_count = offsets.change_count
 
     async def _give_back(self, master: str, table: Offsets) -> None:
         """Commit at the master what was committed here and is ahead of its ``table``, which then has it, too."""
-        ahead = self._strays.settle(table)
+        given = 0
         refusals: dict[str, int] = {}
-        for first in range(0, len(ahead), COMMITS_AT_ONCE):
-            portion = ahead[first : first + COMMITS_AT_ONCE]
-            replies = await asyncio.gather(*(self._commit(master, one) for one in portion))
+        for portion in self._strays.portions(COMMITS_AT_ONCE):
+            ahead = self._strays.settle(portion, table)
+            given += len(ahead)
+            replies = await asyncio.gather(*(self._commit(master, one) for one in ahead))
+            # Nothing was waited for if none is ahead.
+            await asyncio.sleep(0)
             self._check(master)
-            for commit, reply in zip(portion, replies, strict=True):
+            for commit, reply in zip(ahead, replies, strict=True):
                 self._strays.done(commit)
                 if reply.code == ResponseCode.SUCCESS:
                     place = commit.place
@@ -309,8 +314,8 @@ class MetadataSync:
                     refusals[cause] = refusals.get(cause, 0) + 1
         for cause, count in refusals.items():
             log.warning("commits made here not taken count=%d reason=%s", count, cause)
-        if ahead:
-            log.info("commits made here given to the master count=%d master=%s", len(ahead), master)
+        if given:
+            log.info("commits made here given to the master count=%d master=%s", given, master)
 
     async def _commit(self, master: str, commit: Commit) -> Command:
         group, topic, queue_id = commit.place
@@ -389,6 +394,16 @@ class MetadataSync:
         decoded = await asyncio.to_thread(decode)
         self._check(master)
         return decoded
+
+    async def _in_portions(self, master: str, steps: Generator[None, None, Returned]) -> Returned:
+        """What the steps return; everybody else goes on between two of them."""
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return cast(Returned, end.value)
+            await asyncio.sleep(0)
+            self._check(master)
 
     def _check(self, master: str) -> None:
         """Raises _Outdated if this master's tables are none of our concern any more."""

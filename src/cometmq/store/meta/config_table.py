@@ -4,13 +4,13 @@ All entries are in memory. A change marks the table and calls ``on_change``; the
 ``unsaved`` returns the blocking part of a save, for a worker thread. Fields that only other brokers know are kept and
 written back.
 
-Thread rule: the owner thread calls everything; what ``unsaved`` returns may run in a worker.
+Thread rule: the owner thread calls everything; ``entry`` and what ``unsaved`` returns may run in a worker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -21,12 +21,17 @@ from cometmq.store.meta.rendered_rows import RenderedRows, one_line, table_text
 
 T = TypeVar("T", bound=msgspec.Struct)
 
+PORTION: Final = 500
+"""Entries of another broker's table that are looked at at once: a fraction of a millisecond."""
+
+_NOTHING: Final[Mapping[str, Any]] = {}
+
 
 class TableEntry(NamedTuple, Generic[T]):
     """An entry as another broker, or a file, tells it."""
 
     config: T
-    unknown_fields: dict[str, Any]
+    unknown_fields: Mapping[str, Any]
     """What only brokers of another kind know; kept and written back."""
 
 
@@ -43,7 +48,7 @@ class ConfigTable(Generic[T]):
         self._file = JsonFile(f"{directory}/{self.FILE_NAME}", files)
         self._entries: dict[str, T] = {}
         self._rows = RenderedRows(self._fields)
-        self._unknown_fields: dict[str, dict[str, Any]] = {}
+        self._unknown_fields: dict[str, Mapping[str, Any]] = {}
         self._other_content: dict[str, Any] = {}
         self._has_state_version = False
         self.change_count = 0
@@ -102,31 +107,43 @@ class ConfigTable(Generic[T]):
         return True
 
     def entry(self, name: str, fields: Mapping[str, Any]) -> TableEntry[T]:
-        """An entry by its fields on the wire or in the file. Raises msgspec.ValidationError."""
+        """An entry by its fields on the wire or in the file. Raises msgspec.ValidationError.
+
+        Its config is the table's own if that is equal, so that ``replacing`` need not compare them once more.
+        """
         config = msgspec.convert({**fields, self.NAME_KEY: name}, self.ENTRY_CLASS, strict=False)
         known = self.ENTRY_CLASS.__struct_encode_fields__
-        unknown = {key: value for key, value in fields.items() if key not in known}
-        return TableEntry(cast(T, config), unknown)
+        unknown = {key: value for key, value in fields.items() if key not in known} or _NOTHING
+        own = self._entries.get(name)
+        return TableEntry(own if own is not None and own == config else cast(T, config), unknown)
 
-    def replace_all(
+    def replacing(
         self, entries: Mapping[str, TableEntry[T]], version: DataVersion
-    ) -> Collection[str]:
-        """Become a copy of another broker's table, including its version. The names that are gone."""
-        gone = self._entries.keys() - entries.keys()
-        for name in gone:
-            self._rows.removed(name)
-        kept: dict[str, T] = {}
-        unknown_fields: dict[str, dict[str, Any]] = {}
-        for name, (config, unknown) in entries.items():
-            old = self._entries.get(name)
-            if old == config and self._unknown_fields.get(name, {}) == unknown:
-                kept[name] = old
-            else:
-                kept[name] = config
-                self._rows.changed(name)
+    ) -> Generator[None, None, Collection[str]]:
+        """Become a copy of another broker's table, including its version. Returns the names that are gone.
+
+        In portions: between two steps everybody has the old table, and with the last one all of the new. Entries whose
+        config is the table's own, see ``entry``, are not rendered again.
+        """
+        changes = self.change_count
+        configs: dict[str, T] = {}
+        unknown_fields: dict[str, Mapping[str, Any]] = {}
+        new: list[str] = []
+        for count, (name, (config, unknown)) in enumerate(entries.items(), 1):
+            configs[name] = config
             if unknown:
                 unknown_fields[name] = unknown
-        self._entries, self._unknown_fields = kept, unknown_fields
+            if self._entries.get(name) is not config or self._unknown(name) != unknown:
+                new.append(name)
+            if count % PORTION == 0:
+                yield
+        gone = [name for name in self._entries if name not in configs]
+        for name in gone:
+            self._rows.removed(name)
+        # What somebody else has changed meanwhile is no longer what was compared.
+        for name in new if changes == self.change_count else configs:
+            self._rows.changed(name)
+        self._entries, self._unknown_fields = configs, unknown_fields
         self.version = version
         self._mark()
         return gone
@@ -203,7 +220,7 @@ class ConfigTable(Generic[T]):
 
     def _read(self, content: dict[str, Any]) -> None:
         entries: dict[str, T] = {}
-        unknown_fields: dict[str, dict[str, Any]] = {}
+        unknown_fields: dict[str, Mapping[str, Any]] = {}
         for name, fields in table_in(content, self.TABLE_KEY).items():
             if not isinstance(fields, dict):
                 raise BadContent(f"expected entry {name!r} to be an object")
@@ -225,7 +242,10 @@ class ConfigTable(Generic[T]):
     def _fields(self, name: str) -> dict[str, Any]:
         builtins = msgspec.to_builtins(self._entries[name])
         known = {key: value for key, value in builtins.items() if value is not None}
-        return dict(sorted({**self._unknown_fields.get(name, {}), **known}.items()))
+        return dict(sorted({**self._unknown(name), **known}.items()))
+
+    def _unknown(self, name: str) -> Mapping[str, Any]:
+        return self._unknown_fields.get(name, _NOTHING)
 
     def _version_fields(self) -> dict[str, int]:
         fields = {"counter": self.version.counter}

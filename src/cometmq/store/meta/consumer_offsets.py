@@ -12,7 +12,7 @@ Thread rule: the owner thread calls everything; what ``unsaved`` returns may run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from cometmq.base.ports import Clock, Files
@@ -23,13 +23,14 @@ _SEPARATOR = "@"
 _SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
 _PULLED = "pullOffsetTable"
 _RESETS = "resetOffsetTable"
+_LISTED = "groupTopicMap"
 
 PULLED_MAX: Final = 100_000
 """Maximum number of groups and topics whose pull offsets are kept; others seem to have nothing in flight."""
 
 
-PORTION: Final = 2000
-"""Keys of another broker's table that are taken over at once: a few milliseconds."""
+PORTION: Final = 250
+"""Keys of another broker's table that are taken over at once: half a millisecond."""
 
 
 class _Reset(NamedTuple):
@@ -47,6 +48,9 @@ class OffsetTable:
         self._pulled: dict[str, dict[int, int]] = {}
         self._rows = RenderedRows(lambda key: self._table[key])
         self._pulled_rows = RenderedRows(lambda key: self._pulled[key])
+        self._listed: dict[str, Any] = {}
+        self._listed_rows = RenderedRows(self._topics_listed)
+        self._has_listed = False
         self._resets: dict[str, dict[int, _Reset]] = {}
         self._topics: dict[str, set[str]] = {}
         self._groups: dict[str, set[str]] = {}
@@ -180,6 +184,7 @@ class OffsetTable:
             table[outer].discard(inner)
             if not table[outer]:
                 del table[outer]
+        self._topics_changed(group)
         if isinstance(other := self._other_content.get(_RESETS), dict):
             other.pop(key, None)
         self.change_count += 1
@@ -195,7 +200,7 @@ class OffsetTable:
         for _ in self.replacing(table):
             pass
 
-    def replacing(self, table: Mapping[str, Mapping[int, int]]) -> Iterator[None]:
+    def replacing(self, table: Mapping[str, Mapping[int, int]]) -> Generator[None, None, None]:
         """The same in portions: between two steps others may use the table, in which each key is new or old."""
         for count, (key, queues) in enumerate(table.items(), 1):
             if self._table.get(key) != queues:
@@ -204,8 +209,8 @@ class OffsetTable:
                 self.change_count += 1
             if count % PORTION == 0:
                 yield
-        gone = self._table.keys() - table.keys()
-        for key in gone:
+        yield
+        for count, key in enumerate(self._table.keys() - table.keys(), 1):
             topic, separator, group = key.partition(_SEPARATOR)
             if separator:
                 self.remove(group, topic)
@@ -213,6 +218,8 @@ class OffsetTable:
                 del self._table[key]
                 self._rows.removed(key)
                 self.change_count += 1
+            if count % PORTION == 0:
+                yield
 
     def cut(self, end_offset: Callable[[str, int], int]) -> int:
         """Lower offsets beyond the end of a queue, given by ``end_offset``. Returns how many were changed.
@@ -264,12 +271,12 @@ class OffsetTable:
 
     def freshen(self) -> bool:
         """Do a part of the work of the next ``unsaved`` or ``encode``. Whether there is more to do."""
-        return self._rows.freshen() or self._pulled_rows.freshen()
+        return any(rows.freshen() for rows in self._all_rows)
 
     @property
     def is_fresh(self) -> bool:
         """Whether ``freshen`` would do nothing."""
-        return self._rows.is_fresh and self._pulled_rows.is_fresh
+        return all(rows.is_fresh for rows in self._all_rows)
 
     def encode(self) -> bytes:
         """The offsets on one line, as a replica requests them.
@@ -299,8 +306,9 @@ class OffsetTable:
     ) -> Callable[[], str]:
         """The content as it is now, put together by whoever calls what is returned."""
         content = {key: pretty(value, 1) for key, value in others.items()}
-        if isinstance(known := self._other_content.get("groupTopicMap"), dict):
-            content["groupTopicMap"] = pretty(self._group_topics(known), 1)
+        if self._has_listed:
+            groups = [one for one in {**self._listed, **self._topics} if one in self._topics]
+            tables = {**tables, _LISTED: self._listed_rows.rows(groups)}
 
         def text() -> str:
             parts = content | {key: table_text(rows) for key, rows in tables.items()}
@@ -309,16 +317,24 @@ class OffsetTable:
 
         return text
 
-    def _group_topics(self, known: Mapping[str, Any]) -> dict[str, list[str]]:
+    @property
+    def _all_rows(self) -> tuple[RenderedRows, ...]:
+        return self._rows, self._pulled_rows, self._listed_rows
+
+    def _topics_changed(self, group: str) -> None:
+        if not self._has_listed:
+            return
+        if group in self._topics:
+            self._listed_rows.changed(group)
+        else:
+            self._listed_rows.removed(group)
+
+    def _topics_listed(self, group: str) -> list[str]:
         """5.x keeps each group's topics next to the offsets: those in the file, in their order, then newer ones."""
-        groups: dict[str, list[str]] = {}
-        for group in dict.fromkeys([*known, *self._topics]):
-            topics = self._topics.get(group, set())
-            listed = known.get(group)
-            old = [one for one in listed if one in topics] if isinstance(listed, list) else []
-            if topics:
-                groups[group] = old + sorted(topics.difference(old))
-        return groups
+        topics = self._topics[group]
+        listed = self._listed.get(group)
+        old = [one for one in listed if one in topics] if isinstance(listed, list) else []
+        return old + sorted(topics.difference(old))
 
     def _pulled_by(self) -> Iterator[tuple[str, str]]:
         """Topic and group of each pull offset."""
@@ -330,6 +346,7 @@ class OffsetTable:
         queues = self._table[topic + _SEPARATOR + group] = {}
         self._topics.setdefault(group, set()).add(topic)
         self._groups.setdefault(topic, set()).add(group)
+        self._topics_changed(group)
         return queues
 
     def _put(self, key: str, queues: dict[int, int]) -> None:
@@ -346,6 +363,8 @@ class OffsetTable:
             if name in others:
                 # As integer keys again, so that they are written without quotes, as before.
                 others[name] = _offsets_in(content, name)
+        self._has_listed = isinstance(others.get(_LISTED), dict)
+        self._listed = others.pop(_LISTED) if self._has_listed else {}
         self._table = {}
         self._topics = {}
         self._groups = {}
@@ -355,6 +374,7 @@ class OffsetTable:
         self._pulled = dict(others.pop(_PULLED, {}))
         self._has_pulled = _PULLED in content
         self._pulled_rows.restart(self._pulled)
+        self._listed_rows.restart(self._topics if self._has_listed else ())
         self._other_content = others
 
 

@@ -167,6 +167,28 @@ def test_tables_of_several_pages_are_read_to_their_end(
     assert pair.slave.topics.all() == pair.master.topics.all()
 
 
+async def test_nobody_sees_half_of_a_table(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cometmq.store.meta.config_table.PORTION", 1)
+    master, slave = pair.master, pair.slave
+    for number in range(5):
+        master.topic(f"T{number}")
+        master.groups.put(SubscriptionGroupConfig(group_name=f"G{number}"))
+    master.groups.set_readable("G0", "T0", False)
+    seen: set[tuple[int, int, bool]] = set()
+
+    async def watch() -> None:
+        while True:
+            seen.add((len(slave.topics), len(slave.groups), slave.groups.is_readable("G0", "T0")))
+            await asyncio.sleep(0)
+
+    old = len(slave.topics), len(slave.groups)
+    new = len(master.topics), len(master.groups)
+    watching = asyncio.create_task(watch())
+    await pair.sync.sync_now()
+    watching.cancel()
+    assert seen == {(*old, True), (new[0], old[1], True), (*new, False)}
+
+
 def test_what_is_deleted_at_the_master_vanishes_with_its_queues(pair: Pair) -> None:
     master, slave = pair.master, pair.slave
     for topic in ("Stays", "Goes"):
@@ -186,6 +208,36 @@ def test_what_is_deleted_at_the_master_vanishes_with_its_queues(pair: Pair) -> N
     assert slave.store.max_offset("Stays", 0) == 1
     assert slave.offsets.query("G", "Goes", 0) == -1
     assert slave.offsets.query("G", "Stays", 0) == 1
+
+
+async def test_between_two_deletions_others_have_their_turn(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To delete a topic is to delete files, and to forget a group is to search all figures for it."""
+    master, stats = pair.master, pair.slave.core.stats
+    names = [f"Goes{number}" for number in range(3)]
+    for name in names:
+        master.topic(name)
+        master.groups.put(SubscriptionGroupConfig(group_name=name))
+    await pair.sync.sync_now()
+    for name in names:
+        assert master.topics.remove(name)
+        assert master.groups.remove(name)
+    turns = 0
+    seen: list[int] = []
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(stats, "forget_topic", lambda topic: seen.append(turns))
+    monkeypatch.setattr(stats, "forget_group", lambda group: seen.append(turns))
+    counting = asyncio.create_task(count())
+    await pair.sync.sync_now()
+    counting.cancel()
+    assert len(seen) == len(set(seen)) == 6
 
 
 def test_queues_of_a_topic_that_only_the_log_knows_yet_stay(pair: Pair) -> None:
@@ -284,6 +336,50 @@ def test_a_commit_that_the_master_refuses_is_told_once_and_dropped(
     pair.round()
     assert caplog.text.count("commits made here not taken count=1") == 1
     assert pair.slave.offsets.query("G", "T", 0) == -1
+
+
+async def test_commits_that_the_master_does_not_need_are_forgotten_in_portions(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cometmq.broker.replication.metadata_sync.COMMITS_AT_ONCE", 2)
+    for queue_id in range(9):
+        pair.slave.offsets.commit("G", "T", queue_id, 4)
+        pair.master.offsets.commit("G", "T", queue_id, 5)
+    left: list[int] = []
+
+    async def watch() -> None:
+        while True:
+            left.append(pair.sync.stray_count)
+            await asyncio.sleep(0)
+
+    watching = asyncio.create_task(watch())
+    await pair.sync.sync_now()
+    watching.cancel()
+    assert sorted(set(left)) == [0, 1, 3, 5, 7, 9]
+
+
+def test_a_commit_that_comes_while_the_masters_table_is_taken_over_stays(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cometmq.store.meta.consumer_offsets.PORTION", 1)
+    monkeypatch.setattr("cometmq.broker.replication.metadata_sync.COMMITS_AT_ONCE", 1)
+    pair.master.topic("T")
+    for queue_id in range(4):
+        pair.master.offsets.commit(f"G{queue_id}", "T", 0, 5)
+    pair.round()
+    pair.master.offsets.commit("G0", "T", 0, 6)
+
+    async def consume() -> None:
+        for offset in range(10, 40):
+            for queue_id in range(4):
+                pair.slave.offsets.commit(f"G{queue_id}", "T", 0, offset)
+            await asyncio.sleep(0)
+
+    async def both() -> None:
+        await asyncio.gather(pair.sync.sync_now(), consume())
+
+    asyncio.run(both())
+    assert [pair.slave.offsets.query(f"G{number}", "T", 0) for number in range(4)] == [39] * 4
 
 
 def delay(rig: Rig, count: int) -> None:

@@ -10,6 +10,8 @@ from cometmq.base.errors import CorruptFile, DiskFull
 from cometmq.model.group import SubscriptionGroupConfig
 from cometmq.model.topic import DataVersion, TopicConfig
 from cometmq.protocol import fastjson
+from cometmq.store.meta import config_table
+from cometmq.store.meta.config_table import TableEntry
 from cometmq.store.meta.groups import GroupTable
 from cometmq.store.meta.rendered_rows import ROWS_AT_ONCE
 from cometmq.store.meta.topics import TopicTable
@@ -144,12 +146,23 @@ def test_remove_tells_whether_it_was_there(files: FaultyFiles, clock: FakeClock)
     assert topic_table(files, clock).names() == []
 
 
+def replace(
+    table: TopicTable, entries: dict[str, TableEntry[TopicConfig]], version: DataVersion
+) -> set[str]:
+    steps = table.replacing(entries, version)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return set(end.value)
+
+
 def test_a_replica_takes_table_and_version(files: FaultyFiles, clock: FakeClock) -> None:
     table = topic_table(files, clock)
     table.put(TopicConfig(topic_name="old"))
     version = DataVersion(counter=70, timestamp=5)
     fields = {"readQueueNums": 3, "ofAnotherKind": True}
-    assert set(table.replace_all({"new": table.entry("new", fields)}, version)) == {"old"}
+    assert replace(table, {"new": table.entry("new", fields)}, version) == {"old"}
     table.save_if_changed()
     again = topic_table(files, clock)
     assert again.names() == ["new"]
@@ -166,11 +179,58 @@ def test_a_replica_that_takes_the_same_again_renders_nothing(
         pass
     same = {name: table.entry(name, {}) for name in ("T0", "T1")}
     changed = {"T2": table.entry("T2", {"perm": 4})}
-    table.replace_all(same, DataVersion(counter=9))
+    replace(table, same, DataVersion(counter=9))
     assert table.is_fresh
-    table.replace_all({**same, **changed}, DataVersion(counter=10))
+    replace(table, {**same, **changed}, DataVersion(counter=10))
     assert not table.is_fresh
     assert table.rows_of(["T2"]).startswith(b'{"T2":{"order":false,"perm":4,')
+
+
+def test_an_entry_that_is_the_same_is_the_tables_own(files: FaultyFiles, clock: FakeClock) -> None:
+    """So that a table of ten thousand is taken over without a comparison of each of their fields."""
+    table = topic_table(files, clock)
+    table.put(TopicConfig(topic_name="T", perm=4))
+    assert table.entry("T", {"perm": 4, "ofAnotherKind": True}).config is table.get("T")
+    assert table.entry("T", {"perm": 6}).config == TopicConfig(topic_name="T", perm=6)
+
+
+def test_everybody_has_the_old_table_until_the_new_one_is_complete(
+    files: FaultyFiles, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config_table, "PORTION", 2)
+    table = topic_table(files, clock)
+    table.put_many(TopicConfig(topic_name=f"old{number}") for number in range(3))
+    old = table.version, table.change_count, table.encode()
+    entries = {f"new{number}": table.entry(f"new{number}", {}) for number in range(7)}
+    steps = table.replacing(entries, DataVersion(counter=9))
+    for _ in range(3):
+        next(steps)
+        assert (table.version, table.change_count, table.encode()) == old
+    assert list(steps) == []
+    assert table.names() == list(entries)
+    assert table.version.counter == 9
+
+
+@pytest.mark.parametrize("is_seen", [False, True])
+def test_an_entry_that_is_changed_meanwhile_becomes_what_the_replica_read(
+    files: FaultyFiles, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, *, is_seen: bool
+) -> None:
+    """Before or after it was found to be the same."""
+    monkeypatch.setattr(config_table, "PORTION", 1)
+    table = topic_table(files, clock)
+    names = ["T0", "T1"]
+    table.put_many(TopicConfig(topic_name=name, perm=4) for name in names)
+    read = {name: table.entry(name, {"perm": 4}) for name in names}
+    steps = table.replacing(read, DataVersion(counter=9))
+    next(steps)
+    changed = names[0] if is_seen else names[1]
+    table.put(TopicConfig(topic_name=changed, perm=2))
+    table.put(TopicConfig(topic_name="T2"))
+    while table.freshen():
+        pass
+    assert list(steps) == [None]
+    assert table.names() == names
+    assert table.rows_of(names).count(b'"perm":4') == 2
 
 
 def test_the_text_of_many_entries_is_rendered_in_portions(

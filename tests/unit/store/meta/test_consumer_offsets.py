@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from cometmq.base.errors import CorruptFile
 from cometmq.protocol import fastjson
 from cometmq.store.meta import consumer_offsets as offsets
 from cometmq.store.meta.consumer_offsets import OffsetTable
+from cometmq.store.meta.rendered_rows import ROWS_AT_ONCE
 from cometmq.testing.fake_clock import FakeClock
 from cometmq.testing.faulty_files import FaultyFiles
 
@@ -118,6 +120,27 @@ def test_what_5_x_adds_survives(files: FaultyFiles) -> None:
     assert not any(key.endswith("@CG_normal") for key in gone["offsetTable"])
 
 
+def test_the_topics_of_many_groups_are_rendered_in_portions(files: FaultyFiles) -> None:
+    """As 5.x lists them in its file."""
+    groups = [f"G{number}" for number in range(ROWS_AT_ONCE * 3)]
+    content = {
+        "groupTopicMap": {group: ["T"] for group in groups},
+        "offsetTable": {f"T@{group}": {"0": 1} for group in groups},
+    }
+    files.replace(PATH, fastjson.dumps(content))
+    table = loaded(files)
+    assert [table.freshen() for _ in range(6)] == [True] * 4 + [False] * 2
+    table.remove("G0", "T")
+    assert table.is_fresh
+    table.commit("G1", "T2", 0, 5)
+    table.commit("New", "T", 0, 5)
+    assert not table.is_fresh
+    table.save_if_changed()
+    left = content["groupTopicMap"] | {"G1": ["T", "T2"], "New": ["T"]}
+    del left["G0"]
+    assert fastjson.loads(files.read(PATH))["groupTopicMap"] == left
+
+
 def test_what_was_pulled_is_saved_along_with_offsets(
     files: FaultyFiles, table: OffsetTable
 ) -> None:
@@ -210,6 +233,20 @@ def test_a_replica_takes_the_whole_table(files: FaultyFiles, table: OffsetTable)
     assert table.groups_of("T") == {"G"}
     table.save_if_changed()
     assert loaded(files).query("G", "T", 0) == 8
+
+
+def test_a_large_table_is_taken_over_in_portions(
+    table: OffsetTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(offsets, "PORTION", 3)
+    for number in range(7):
+        table.commit(f"old{number}", "T", 0, 5)
+    changes = [table.change_count]
+    steps = table.replacing({f"T@new{number}": {0: 8} for number in range(7)})
+    changes += [table.change_count for _ in steps]
+    changes.append(table.change_count)
+    assert max(after - before for before, after in pairwise(changes)) == 3
+    assert table.groups_of("T") == {f"new{number}" for number in range(7)}
 
 
 def test_no_group_goes_on_behind_the_end_of_a_queue(files: FaultyFiles, table: OffsetTable) -> None:

@@ -9,7 +9,7 @@ a worker.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -81,16 +81,28 @@ class StrayCommits:
             self._offsets = {}
             self._change_count += 1
 
-    def settle(self, table: Mapping[str, Mapping[int, int]]) -> list[Commit]:
+    def portions(self, size: int) -> Iterator[list[Commit]]:
+        """All that there are now; each portion as of when it is asked for, without those that are done by then."""
+        places = list(self._offsets)
+        for first in range(0, len(places), size):
+            yield [
+                Commit(place, offset)
+                for place in places[first : first + size]
+                if (offset := self._offsets.get(place)) is not None
+            ]
+
+    def settle(
+        self, commits: Iterable[Commit], table: Mapping[str, Mapping[int, int]]
+    ) -> list[Commit]:
         """Those that are ahead of the master's table, by ``topic@group``; the others are done and forgotten."""
-        ahead = [
-            Commit(place, offset)
-            for place, offset in self._offsets.items()
-            if offset > table.get(f"{place.topic}@{place.group}", {}).get(place.queue_id, -1)
-        ]
-        if len(ahead) < len(self._offsets):
-            self._offsets = dict(ahead)
-            self._change_count += 1
+        ahead: list[Commit] = []
+        for commit in commits:
+            place = commit.place
+            known = table.get(f"{place.topic}@{place.group}", {}).get(place.queue_id, -1)
+            if commit.offset > known:
+                ahead.append(commit)
+            else:
+                self.done(commit)
         self._is_full = False
         return ahead
 
@@ -100,19 +112,16 @@ class StrayCommits:
             del self._offsets[commit.place]
             self._change_count += 1
 
-    def all(self) -> list[Commit]:
-        return [Commit(place, offset) for place, offset in self._offsets.items()]
-
     def unsaved(self) -> Callable[[], None] | None:
-        """Render the content and return the disk part of a save, for a worker thread; None if nothing changed."""
+        """A save of what there is now, for a worker thread; None if nothing changed."""
         if self._change_count == self._saved_count:
             return None
-        rows = [(*place, offset) for place, offset in self._offsets.items()]
-        content = msgspec.json.encode(_Content(rows))
+        offsets = self._offsets.copy()
         changes = self._change_count
 
         def write() -> None:
-            self._file.save(content)
+            rows = [(*place, offset) for place, offset in offsets.items()]
+            self._file.save(msgspec.json.encode(_Content(rows)))
             self._saved_count = changes
 
         return write
