@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -46,23 +45,20 @@ class JavaMaster:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_our_slave_takes_the_answers_of_a_java_master(
+async def test_our_slave_takes_the_answers_of_a_java_master(
     version: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     slave = MemoryBroker({"brokerRole": "SLAVE", "brokerId": "1"}, is_master=False)
 
-    async def sync() -> None:
-        one = MetadataSync(
-            core=slave.core,
-            delays=slave.rooms.schedule,
-            timers=slave.rooms.timer.timed,
-            client=JavaMaster(version),
-        )
-        one.follow("java:10911")
-        await one.sync_now()
-        await one.sync_now()
-
-    asyncio.run(sync())
+    one = MetadataSync(
+        core=slave.core,
+        delays=slave.rooms.schedule,
+        timers=slave.rooms.timer.timed,
+        client=JavaMaster(version),
+    )
+    one.follow("java:10911")
+    await one.sync_now()
+    await one.sync_now()
     assert "not synced" not in caplog.text
     assert caplog.text.count("topics synced") <= 1
     bodies = {

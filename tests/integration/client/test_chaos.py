@@ -75,47 +75,44 @@ class Load:
             await asyncio.sleep(PAUSE_SECONDS)
 
 
-def test_killed_servers_and_consumers_lose_nothing_and_keep_the_order(
+async def test_killed_servers_and_consumers_lose_nothing_and_keep_the_order(
     makers: ServerCommands, tmp_path: Path
 ) -> None:
     seed = int(os.environ.get("COMETMQ_CHAOS_SEED") or random.randrange(1_000_000))
     print(f"COMETMQ_CHAOS_SEED={seed}")
 
-    async def scenario() -> None:
-        kinds = {PLAIN: "plain", ORDERED: "orderly"}
-        cluster = ChaosCluster(makers, tmp_path, kinds, seed)
-        config = ProducerConfig(client=ClientConfig(poll_name_server_millis=1000))
-        async with (
-            cluster.running(),
-            Producer("chaos", name_servers=cluster.name_servers, config=config) as producer,
-        ):
-            load = Load(producer)
+    kinds = {PLAIN: "plain", ORDERED: "orderly"}
+    cluster = ChaosCluster(makers, tmp_path, kinds, seed)
+    config = ProducerConfig(client=ClientConfig(poll_name_server_millis=1000))
+    async with (
+        cluster.running(),
+        Producer("chaos", name_servers=cluster.name_servers, config=config) as producer,
+    ):
+        load = Load(producer)
+        await cluster.settled(SETTLED_SECONDS_MAX)
+        load.start()
+        await cluster.chaos(CHAOS_SECONDS)
+        await load.stop()
+        await _consumed(cluster, load)
+        await cluster.settled(SETTLED_SECONDS_MAX)
+        await cluster.caught_up(SETTLED_SECONDS_MAX)
+        _tell(cluster, load)
+        # From here on nothing is killed: one consumer after the other is replaced, as a service is rolled out.
+        rolling_from = time.monotonic_ns()
+        load.start()
+        for consumer in list(cluster.consumers):
+            await cluster.replace_consumer(consumer)
             await cluster.settled(SETTLED_SECONDS_MAX)
-            load.start()
-            await cluster.chaos(CHAOS_SECONDS)
-            await load.stop()
-            await _consumed(cluster, load)
-            await cluster.settled(SETTLED_SECONDS_MAX)
-            await cluster.caught_up(SETTLED_SECONDS_MAX)
-            _tell(cluster, load)
-            # From here on nothing is killed: one consumer after the other is replaced, as a service is rolled out.
-            rolling_from = time.monotonic_ns()
-            load.start()
-            for consumer in list(cluster.consumers):
-                await cluster.replace_consumer(consumer)
-                await cluster.settled(SETTLED_SECONDS_MAX)
-            await load.stop()
-            await _consumed(cluster, load)
-            for consumer in cluster.consumers:
-                await asyncio.to_thread(consumer.close)
-            for topic, book in load.books.items():
-                assert missing(book.confirmed, cluster.deliveries(topic)) == []
-                assert repeated(cluster.deliveries(topic), rolling_from) == []
-            assert load.books[ORDERED].queue_orders() == []
-            assert inversions(cluster.deliveries(ORDERED)) == []
-            assert all(cluster.kills.values()), cluster.kills
-
-    asyncio.run(scenario())
+        await load.stop()
+        await _consumed(cluster, load)
+        for consumer in cluster.consumers:
+            await asyncio.to_thread(consumer.close)
+        for topic, book in load.books.items():
+            assert missing(book.confirmed, cluster.deliveries(topic)) == []
+            assert repeated(cluster.deliveries(topic), rolling_from) == []
+        assert load.books[ORDERED].queue_orders() == []
+        assert inversions(cluster.deliveries(ORDERED)) == []
+        assert all(cluster.kills.values()), cluster.kills
 
 
 async def _consumed(cluster: ChaosCluster, load: Load) -> None:

@@ -59,28 +59,25 @@ async def _read_all(name_servers: str, topic: str, count: int, group: str) -> li
         return bodies
 
 
-def test_an_outbox_brings_messages_over_a_broker_that_was_down(
+async def test_an_outbox_brings_messages_over_a_broker_that_was_down(
     name_servers: str, broker_control: Any, create_topic: Any, unique: Unique, tmp_path: Path
 ) -> None:
     topic = create_topic("outbox", queues=1)
 
-    async def main() -> list[bytes]:
-        config = ProducerConfig(send_timeout_ms=500, retries=0)
-        async with (
-            Producer(unique("outbox"), name_servers=name_servers, config=config) as producer,
-            Outbox(producer, lambda: sqlite3.connect(tmp_path / "o.db"), settings=QUICK) as outbox,
-        ):
-            assert await outbox.send(Message(topic=topic, body=b"0")) is not None
-            await asyncio.to_thread(broker_control.kill)
-            for number in range(1, 4):
-                assert await outbox.send(Message(topic=topic, body=b"%d" % number)) is None
-            await asyncio.to_thread(broker_control.start)
-            async with asyncio.timeout(60):
-                while await outbox.count():
-                    await asyncio.sleep(0.05)
-        return await _read_all(name_servers, topic, 4, unique("reader"))
-
-    bodies = asyncio.run(main())
+    config = ProducerConfig(send_timeout_ms=500, retries=0)
+    async with (
+        Producer(unique("outbox"), name_servers=name_servers, config=config) as producer,
+        Outbox(producer, lambda: sqlite3.connect(tmp_path / "o.db"), settings=QUICK) as outbox,
+    ):
+        assert await outbox.send(Message(topic=topic, body=b"0")) is not None
+        await asyncio.to_thread(broker_control.kill)
+        for number in range(1, 4):
+            assert await outbox.send(Message(topic=topic, body=b"%d" % number)) is None
+        await asyncio.to_thread(broker_control.start)
+        async with asyncio.timeout(60):
+            while await outbox.count():
+                await asyncio.sleep(0.05)
+    bodies = await _read_all(name_servers, topic, 4, unique("reader"))
     # At least once and in order: the first one of those kept may be there twice.
     assert list(dict.fromkeys(bodies)) == [b"0", b"1", b"2", b"3"]
 
@@ -109,7 +106,7 @@ def test_a_blocking_outbox_sends_what_a_transaction_put_there(
     assert bodies == [b"direct", b"from a transaction"]
 
 
-def test_a_limited_consumer_keeps_its_rate(
+async def test_a_limited_consumer_keeps_its_rate(
     name_servers: str, create_topic: Any, unique: Unique
 ) -> None:
     topic = create_topic("limited")
@@ -118,20 +115,17 @@ def test_a_limited_consumer_keeps_its_rate(
     async def handle(message: ReceivedMessage) -> None:
         times.append(time.monotonic())
 
-    async def main() -> None:
-        async with Producer(unique("limited"), name_servers=name_servers) as producer:
-            await producer.send_all(Message(topic=topic, body=b"x") for _ in range(30))
-        consumer = PushConsumer(
-            unique("limited"),
-            listener=RateLimit(50).around(handle),
-            name_servers=name_servers,
-            config=FIRST,
-        )
-        consumer.subscribe(topic)
-        async with consumer:
-            await eventually(lambda: len(times) == 30)
-
-    asyncio.run(main())
+    async with Producer(unique("limited"), name_servers=name_servers) as producer:
+        await producer.send_all(Message(topic=topic, body=b"x") for _ in range(30))
+    consumer = PushConsumer(
+        unique("limited"),
+        listener=RateLimit(50).around(handle),
+        name_servers=name_servers,
+        config=FIRST,
+    )
+    consumer.subscribe(topic)
+    async with consumer:
+        await eventually(lambda: len(times) == 30)
     assert max(times) - min(times) >= 29 / 50 * 0.9
 
 
@@ -172,7 +166,7 @@ def test_an_event_that_is_sent_twice_is_worked_on_once(
     assert sorted(worked) == ["k0", "k1", "k2"]
 
 
-def test_a_group_jumps_to_the_end_and_back_when_nobody_runs(
+async def test_a_group_jumps_to_the_end_and_back_when_nobody_runs(
     name_servers: str, create_topic: Any, unique: Unique
 ) -> None:
     topic, group = create_topic("jump", queues=2), unique("jump")
@@ -181,58 +175,52 @@ def test_a_group_jumps_to_the_end_and_back_when_nobody_runs(
     def handle(message: ReceivedMessage) -> None:
         got.append(message.body)
 
-    async def main() -> None:
-        async with Producer(unique("jump"), name_servers=name_servers) as producer:
-            for _ in range(6):
-                await producer.send(Message(topic=topic, body=b"old"))
-            positions = await jump(group, topic, name_servers=name_servers)
-            assert sum(positions.values()) == 6
+    async with Producer(unique("jump"), name_servers=name_servers) as producer:
+        for _ in range(6):
+            await producer.send(Message(topic=topic, body=b"old"))
+        positions = await jump(group, topic, name_servers=name_servers)
+        assert sum(positions.values()) == 6
+        await producer.send(Message(topic=topic, body=b"new"))
+        consumer = PushConsumer(group, listener=handle, name_servers=name_servers, config=FIRST)
+        consumer.subscribe(topic)
+        async with consumer:
+            await eventually(lambda: got == [b"new"])
+            with pytest.raises(GroupIsOnline, match="stop them first"):
+                await jump(group, topic, name_servers=name_servers)
+        positions = await jump(group, topic, to_time_ms=0, name_servers=name_servers)
+        assert sum(positions.values()) == 0
+        async with consumer:
+            await eventually(lambda: len(got) == 8)
+
+
+async def test_a_running_group_jumps_back_and_to_the_end(
+    name_servers: str, create_topic: Any, unique: Unique
+) -> None:
+    topic, group = create_topic("jump", queues=2), unique("jump")
+    got: list[bytes] = []
+
+    def handle(message: ReceivedMessage) -> None:
+        got.append(message.body)
+
+    await jump(group, topic, name_servers=name_servers)
+    with pytest.raises(GroupIsOffline, match=r"jump\(\)"):
+        await jump_running(group, topic, name_servers=name_servers)
+    async with Producer(unique("jump"), name_servers=name_servers) as producer:
+        for _ in range(6):
+            await producer.send(Message(topic=topic, body=b"old"))
+        consumer = PushConsumer(group, listener=handle, name_servers=name_servers, config=FIRST)
+        consumer.subscribe(topic)
+        async with consumer:
+            await eventually(lambda: len(got) == 6)
+            back = await jump_running(group, topic, to_time_ms=0, name_servers=name_servers)
+            assert {queue.topic: at for queue, at in back.items()} == {topic: 0}
+            assert len(back) == 2
+            await eventually(lambda: len(got) == 12)
+            end = await jump_running(group, topic, name_servers=name_servers)
+            assert sum(end.values()) == 6
             await producer.send(Message(topic=topic, body=b"new"))
-            consumer = PushConsumer(group, listener=handle, name_servers=name_servers, config=FIRST)
-            consumer.subscribe(topic)
-            async with consumer:
-                await eventually(lambda: got == [b"new"])
-                with pytest.raises(GroupIsOnline, match="stop them first"):
-                    await jump(group, topic, name_servers=name_servers)
-            positions = await jump(group, topic, to_time_ms=0, name_servers=name_servers)
-            assert sum(positions.values()) == 0
-            async with consumer:
-                await eventually(lambda: len(got) == 8)
-
-    asyncio.run(main())
-
-
-def test_a_running_group_jumps_back_and_to_the_end(
-    name_servers: str, create_topic: Any, unique: Unique
-) -> None:
-    topic, group = create_topic("jump", queues=2), unique("jump")
-    got: list[bytes] = []
-
-    def handle(message: ReceivedMessage) -> None:
-        got.append(message.body)
-
-    async def main() -> None:
-        await jump(group, topic, name_servers=name_servers)
-        with pytest.raises(GroupIsOffline, match=r"jump\(\)"):
-            await jump_running(group, topic, name_servers=name_servers)
-        async with Producer(unique("jump"), name_servers=name_servers) as producer:
-            for _ in range(6):
-                await producer.send(Message(topic=topic, body=b"old"))
-            consumer = PushConsumer(group, listener=handle, name_servers=name_servers, config=FIRST)
-            consumer.subscribe(topic)
-            async with consumer:
-                await eventually(lambda: len(got) == 6)
-                back = await jump_running(group, topic, to_time_ms=0, name_servers=name_servers)
-                assert {queue.topic: at for queue, at in back.items()} == {topic: 0}
-                assert len(back) == 2
-                await eventually(lambda: len(got) == 12)
-                end = await jump_running(group, topic, name_servers=name_servers)
-                assert sum(end.values()) == 6
-                await producer.send(Message(topic=topic, body=b"new"))
-                await eventually(lambda: b"new" in got)
-        assert len(got) == 13
-
-    asyncio.run(main())
+            await eventually(lambda: b"new" in got)
+    assert len(got) == 13
 
 
 def test_urgent_messages_come_first(name_servers: str, create_topic: Any, unique: Unique) -> None:

@@ -123,41 +123,11 @@ def _send(topic: str, body: bytes) -> Command:
     return Command(RequestCode.SEND_MESSAGE_V2, encode_fields(header), body)
 
 
-def test_a_broker_knows_who_is_here_and_tells_the_others(
+async def test_a_broker_knows_who_is_here_and_tells_the_others(
     name_servers: str, broker_control: Any, create_topic: Any, unique: Any
 ) -> None:
     topic, group = create_topic(), unique("group")
     address = broker_control.address
-
-    async def main() -> None:
-        config = ClientConfig(name_servers=name_servers)
-        first = ClientInstance.acquire(config)
-        consumer = Consumer(group, topic)
-        first.add_consumer(consumer)
-        await first.start()
-        await eventually(lambda: _is_alone())
-        assert first.broker_version(broker_control.name) > 0
-        assert await first.consumer_ids(topic, group) == [first.client_id]
-
-        second = ClientInstance.acquire(config)
-        other = Consumer(group, topic)
-        second.add_consumer(other)
-        known = consumer.rebalances
-        await second.start()
-        await eventually(lambda: consumer.rebalances > known)
-        both = sorted([first.client_id, second.client_id])
-        assert await _connections(first, address, group) == both
-
-        known = consumer.rebalances
-        second.remove_consumer(other)
-        await second.release()
-        await eventually(lambda: consumer.rebalances > known)
-        assert await _connections(first, address, group) == [first.client_id]
-        await first.release()
-
-        watcher = ClientInstance(config)
-        assert await _connections(watcher, address, group) == []
-        await watcher.release()
 
     async def _is_alone() -> bool:
         probe = ClientInstance(ClientConfig(name_servers=name_servers))
@@ -166,119 +136,137 @@ def test_a_broker_knows_who_is_here_and_tells_the_others(
         finally:
             await probe.release()
 
-    asyncio.run(main())
+    config = ClientConfig(name_servers=name_servers)
+    first = ClientInstance.acquire(config)
+    consumer = Consumer(group, topic)
+    first.add_consumer(consumer)
+    await first.start()
+    await eventually(lambda: _is_alone())
+    assert first.broker_version(broker_control.name) > 0
+    assert await first.consumer_ids(topic, group) == [first.client_id]
+
+    second = ClientInstance.acquire(config)
+    other = Consumer(group, topic)
+    second.add_consumer(other)
+    known = consumer.rebalances
+    await second.start()
+    await eventually(lambda: consumer.rebalances > known)
+    both = sorted([first.client_id, second.client_id])
+    assert await _connections(first, address, group) == both
+
+    known = consumer.rebalances
+    second.remove_consumer(other)
+    await second.release()
+    await eventually(lambda: consumer.rebalances > known)
+    assert await _connections(first, address, group) == [first.client_id]
+    await first.release()
+
+    watcher = ClientInstance(config)
+    assert await _connections(watcher, address, group) == []
+    await watcher.release()
 
 
-def test_a_producer_is_known_before_it_sent_anything(
+async def test_a_producer_is_known_before_it_sent_anything(
     name_servers: str, broker_control: Any, unique: Any
 ) -> None:
     group = unique("senders")
 
-    async def main() -> None:
-        instance = ClientInstance(ClientConfig(name_servers=name_servers))
-        instance.add_producer(Producer(group))
-        await instance.start()
-        request = {"producerGroup": group}
+    instance = ClientInstance(ClientConfig(name_servers=name_servers))
+    instance.add_producer(Producer(group))
+    await instance.start()
+    request = {"producerGroup": group}
 
-        async def is_known() -> bool:
-            code = RequestCode.GET_PRODUCER_CONNECTION_LIST
-            reply = await instance.call(broker_control.address, Command(code, request), 5.0)
-            return reply.code == ResponseCode.SUCCESS and instance.client_id.encode() in bytes(
-                reply.body
-            )
+    async def is_known() -> bool:
+        code = RequestCode.GET_PRODUCER_CONNECTION_LIST
+        reply = await instance.call(broker_control.address, Command(code, request), 5.0)
+        return reply.code == ResponseCode.SUCCESS and instance.client_id.encode() in bytes(
+            reply.body
+        )
 
-        await eventually(is_known, seconds=5.0)
-        await instance.release()
-
-    asyncio.run(main())
+    await eventually(is_known, seconds=5.0)
+    await instance.release()
 
 
-def test_a_restarted_broker_hears_of_its_consumers_again(
+async def test_a_restarted_broker_hears_of_its_consumers_again(
     name_servers: str, broker_control: Any, create_topic: Any, unique: Any
 ) -> None:
     topic, group = create_topic(), unique("group")
 
-    async def main() -> None:
-        config = ClientConfig(name_servers=name_servers, poll_name_server_millis=200)
-        instance = ClientInstance(config)
-        instance.add_consumer(Consumer(group, topic))
-        await instance.start()
+    config = ClientConfig(name_servers=name_servers, poll_name_server_millis=200)
+    instance = ClientInstance(config)
+    instance.add_consumer(Consumer(group, topic))
+    await instance.start()
 
-        async def is_known() -> bool:
-            found = await _connections(instance, broker_control.address, group)
-            return found == [instance.client_id]
+    async def is_known() -> bool:
+        found = await _connections(instance, broker_control.address, group)
+        return found == [instance.client_id]
 
-        await eventually(is_known)
-        await asyncio.to_thread(broker_control.kill)
-        await asyncio.to_thread(broker_control.start)
-        await eventually(is_known)
-        await instance.release()
-
-    asyncio.run(main())
+    await eventually(is_known)
+    await asyncio.to_thread(broker_control.kill)
+    await asyncio.to_thread(broker_control.start)
+    await eventually(is_known)
+    await instance.release()
 
 
-def test_what_operators_ask_of_a_consumer_through_the_broker(
+async def test_what_operators_ask_of_a_consumer_through_the_broker(
     name_servers: str, broker_control: Any, create_topic: Any, unique: Any
 ) -> None:
     topic, group = create_topic(queues=1), unique("group")
     address = broker_control.address
 
-    async def main() -> None:
-        instance = ClientInstance(ClientConfig(name_servers=name_servers))
-        operator = ClientInstance(ClientConfig(name_servers=name_servers))
-        consumer = Consumer(group, topic)
-        instance.add_consumer(consumer)
-        await instance.start()
-        await eventually(lambda: instance.broker_version(broker_control.name))
-        who = {"consumerGroup": group, "clientId": instance.client_id}
+    instance = ClientInstance(ClientConfig(name_servers=name_servers))
+    operator = ClientInstance(ClientConfig(name_servers=name_servers))
+    consumer = Consumer(group, topic)
+    instance.add_consumer(consumer)
+    await instance.start()
+    await eventually(lambda: instance.broker_version(broker_control.name))
+    who = {"consumerGroup": group, "clientId": instance.client_id}
 
-        reply = await _ask(
-            operator,
-            address,
-            RequestCode.GET_CONSUMER_RUNNING_INFO,
-            {**who, "jstackEnable": "true"},
-        )
-        info = ConsumerRunningInfo.decode(reply.body)
-        assert [each.topic for each in info.subscription_set] == [topic]
-        assert info.properties["PROP_NAMESERVER_ADDR"] == name_servers
-        assert "MainThread" in (info.jstack or "")
+    reply = await _ask(
+        operator,
+        address,
+        RequestCode.GET_CONSUMER_RUNNING_INFO,
+        {**who, "jstackEnable": "true"},
+    )
+    info = ConsumerRunningInfo.decode(reply.body)
+    assert [each.topic for each in info.subscription_set] == [topic]
+    assert info.properties["PROP_NAMESERVER_ADDR"] == name_servers
+    assert "MainThread" in (info.jstack or "")
 
-        sent = decode_fields(
-            SendMessageReply, (await operator.call(address, _send(topic, b"now"), 5.0)).ext
-        )
-        reply = await _ask(
-            operator, address, RequestCode.CONSUME_MESSAGE_DIRECTLY, {**who, "msgId": sent.msg_id}
-        )
-        assert ConsumeDirectlyResult.decode(reply.body).consume_result == "CR_SUCCESS"
-        [message] = consumer.consumed
-        assert (message.body, message.tags, message.topic) == (b"now", "red", topic)
+    sent = decode_fields(
+        SendMessageReply, (await operator.call(address, _send(topic, b"now"), 5.0)).ext
+    )
+    reply = await _ask(
+        operator, address, RequestCode.CONSUME_MESSAGE_DIRECTLY, {**who, "msgId": sent.msg_id}
+    )
+    assert ConsumeDirectlyResult.decode(reply.body).consume_result == "CR_SUCCESS"
+    [message] = consumer.consumed
+    assert (message.body, message.tags, message.topic) == (b"now", "red", topic)
 
-        reply = await _ask(
-            operator,
-            address,
-            RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
-            {"topic": topic, "group": group},
-        )
-        table = ConsumerStatus.decode(reply.body).consumer_table[instance.client_id]
-        assert list(table.values()) == [12]
+    reply = await _ask(
+        operator,
+        address,
+        RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
+        {"topic": topic, "group": group},
+    )
+    table = ConsumerStatus.decode(reply.body).consumer_table[instance.client_id]
+    assert list(table.values()) == [12]
 
-        position = UpdateConsumerOffsetHeader(
-            consumer_group=group, topic=topic, queue_id=0, commit_offset=1
-        )
-        await _ask(operator, address, RequestCode.UPDATE_CONSUMER_OFFSET, position)
-        await _ask(
-            operator,
-            address,
-            RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
-            {"topic": topic, "group": group, "timestamp": "0", "isForce": "true"},
-        )
-        await eventually(lambda: consumer.resets)
-        queue = MessageQueue(broker_name=broker_control.name, queue_id=0, topic=topic)
-        assert consumer.resets == [{queue: 0}]
-        await operator.release()
-        await instance.release()
-
-    asyncio.run(main())
+    position = UpdateConsumerOffsetHeader(
+        consumer_group=group, topic=topic, queue_id=0, commit_offset=1
+    )
+    await _ask(operator, address, RequestCode.UPDATE_CONSUMER_OFFSET, position)
+    await _ask(
+        operator,
+        address,
+        RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
+        {"topic": topic, "group": group, "timestamp": "0", "isForce": "true"},
+    )
+    await eventually(lambda: consumer.resets)
+    queue = MessageQueue(broker_name=broker_control.name, queue_id=0, topic=topic)
+    assert consumer.resets == [{queue: 0}]
+    await operator.release()
+    await instance.release()
 
 
 def test_everything_goes_over_tls_when_it_is_enabled(makers: Any, tmp_path: Path) -> None:

@@ -130,58 +130,52 @@ def two_name_servers(makers: Any, tmp_path: Any) -> Iterator[tuple[Any, Any]]:
             broker.kill()
 
 
-def test_name_servers_fail_one_by_one_and_come_back(two_name_servers: tuple[Any, Any]) -> None:
+async def test_name_servers_fail_one_by_one_and_come_back(
+    two_name_servers: tuple[Any, Any],
+) -> None:
     one, other = two_name_servers
 
-    async def main() -> None:
-        instance = ClientInstance(ClientConfig(name_servers=f"{one.address};{other.address}"))
-        route = await instance.route(AUTO_CREATE_TOPIC)
-        await asyncio.to_thread(one.kill)
-        assert await instance.route(AUTO_CREATE_TOPIC, fresh=True) is route
-        assert await instance.route("broker-n", fresh=True) is not None
-        await asyncio.to_thread(other.kill)
-        assert await instance.route(AUTO_CREATE_TOPIC, fresh=True) is route
-        with pytest.raises(NoNameServer):
-            await instance.route("SELF_TEST_TOPIC")
-        # The broker can still be worked with.
-        [address] = route.broker_datas[0].broker_addrs.values()
-        request = Command(RequestCode.GET_MAX_OFFSET, {"topic": AUTO_CREATE_TOPIC, "queueId": "0"})
-        assert (await instance.call(address, request, 5.0)).code == ResponseCode.SUCCESS
-        await asyncio.to_thread(one.start)
-        # It knows nothing yet, but it is asked.
-        reply, asked = await instance._name_servers.ask(
-            Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "unknown"})
-        )
-        assert (reply.code, asked) == (ResponseCode.TOPIC_NOT_EXIST, one.address)
-        await instance.release()
-
-    asyncio.run(main())
+    instance = ClientInstance(ClientConfig(name_servers=f"{one.address};{other.address}"))
+    route = await instance.route(AUTO_CREATE_TOPIC)
+    await asyncio.to_thread(one.kill)
+    assert await instance.route(AUTO_CREATE_TOPIC, fresh=True) is route
+    assert await instance.route("broker-n", fresh=True) is not None
+    await asyncio.to_thread(other.kill)
+    assert await instance.route(AUTO_CREATE_TOPIC, fresh=True) is route
+    with pytest.raises(NoNameServer):
+        await instance.route("SELF_TEST_TOPIC")
+    # The broker can still be worked with.
+    [address] = route.broker_datas[0].broker_addrs.values()
+    request = Command(RequestCode.GET_MAX_OFFSET, {"topic": AUTO_CREATE_TOPIC, "queueId": "0"})
+    assert (await instance.call(address, request, 5.0)).code == ResponseCode.SUCCESS
+    await asyncio.to_thread(one.start)
+    # It knows nothing yet, but it is asked.
+    reply, asked = await instance._name_servers.ask(
+        Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "unknown"})
+    )
+    assert (reply.code, asked) == (ResponseCode.TOPIC_NOT_EXIST, one.address)
+    await instance.release()
 
 
-def test_name_servers_are_exchanged_while_clients_run(
+async def test_name_servers_are_exchanged_while_clients_run(
     two_name_servers: tuple[Any, Any], service: AddressServer
 ) -> None:
     one, other = two_name_servers
     service.answer = [one.address.encode()]
 
-    async def main() -> None:
-        config = ClientConfig(
-            address_service=service.address, unit_name="u", address_service_millis=50
-        )
-        instance = ClientInstance(config)
-        await instance.start()
-        route = await instance.route(AUTO_CREATE_TOPIC)
-        assert f"name_servers={one.address}" in repr(instance)
-        service.answer = [other.address.encode()]
-        await eventually(lambda: f"name_servers={other.address}" in repr(instance))
-        await asyncio.to_thread(one.kill)
-        assert await instance.route(AUTO_CREATE_TOPIC, fresh=True) is route
-        # An outage of the service changes nothing.
-        service.status = 500
-        seen = len(service.paths)
-        await eventually(lambda: len(service.paths) > seen + 1)
-        assert f"name_servers={other.address}" in repr(instance)
-        await instance.release()
-
-    asyncio.run(main())
+    config = ClientConfig(address_service=service.address, unit_name="u", address_service_millis=50)
+    instance = ClientInstance(config)
+    await instance.start()
+    route = await instance.route(AUTO_CREATE_TOPIC)
+    assert f"name_servers={one.address}" in repr(instance)
+    service.answer = [other.address.encode()]
+    await eventually(lambda: f"name_servers={other.address}" in repr(instance))
+    await asyncio.to_thread(one.kill)
+    assert await instance.route(AUTO_CREATE_TOPIC, fresh=True) is route
+    # An outage of the service changes nothing.
+    service.status = 500
+    seen = len(service.paths)
+    await eventually(lambda: len(service.paths) > seen + 1)
+    assert f"name_servers={other.address}" in repr(instance)
+    await instance.release()
     assert set(service.paths) == {f"{PATH}-u?nofix=1"}

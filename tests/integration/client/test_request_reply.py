@@ -55,50 +55,41 @@ async def _answering(
                 raise error
 
 
-def test_each_request_gets_its_own_reply(
+async def test_each_request_gets_its_own_reply(
     name_servers: str, create_topic: CreateTopic, unique: Unique
 ) -> None:
     topic = create_topic("questions", queues=1)
 
-    async def run() -> None:
-        async with (
-            _answering(name_servers, unique, topic, lambda request: request.body[::-1] * 3000),
-            Producer(unique("askers"), name_servers=name_servers) as producer,
-        ):
-            questions = [b"question-%d" % number for number in range(10)]
-            replies = await asyncio.gather(
-                *(
-                    producer.request(Message(topic=topic, body=body), timeout=20)
-                    for body in questions
-                )
-            )
-            # Long enough to travel compressed.
-            assert [reply.body for reply in replies] == [body[::-1] * 3000 for body in questions]
-
-    asyncio.run(run())
+    async with (
+        _answering(name_servers, unique, topic, lambda request: request.body[::-1] * 3000),
+        Producer(unique("askers"), name_servers=name_servers) as producer,
+    ):
+        questions = [b"question-%d" % number for number in range(10)]
+        replies = await asyncio.gather(
+            *(producer.request(Message(topic=topic, body=body), timeout=20) for body in questions)
+        )
+        # Long enough to travel compressed.
+        assert [reply.body for reply in replies] == [body[::-1] * 3000 for body in questions]
 
 
-def test_no_reply_in_time_is_an_error_of_its_own(
+async def test_no_reply_in_time_is_an_error_of_its_own(
     name_servers: str, create_topic: CreateTopic, unique: Unique
 ) -> None:
     topic = create_topic("unanswered", queues=1)
 
-    async def run() -> None:
-        async with (
-            _answering(name_servers, unique, topic, lambda request: None) as asked,
-            Producer(unique("askers"), name_servers=name_servers) as producer,
-        ):
-            started = time.monotonic()
-            with pytest.raises(RequestTimedOut, match=r"within 1\.5 s"):
-                await producer.request(Message(topic=topic, body=b"anybody?"), timeout=1.5)
-            assert 1.4 < time.monotonic() - started < 5
-            [request] = asked
-            assert request.properties["TTL"] == "1500"
-
-    asyncio.run(run())
+    async with (
+        _answering(name_servers, unique, topic, lambda request: None) as asked,
+        Producer(unique("askers"), name_servers=name_servers) as producer,
+    ):
+        started = time.monotonic()
+        with pytest.raises(RequestTimedOut, match=r"within 1\.5 s"):
+            await producer.request(Message(topic=topic, body=b"anybody?"), timeout=1.5)
+        assert 1.4 < time.monotonic() - started < 5
+        [request] = asked
+        assert request.properties["TTL"] == "1500"
 
 
-def test_a_late_reply_is_dropped(
+async def test_a_late_reply_is_dropped(
     name_servers: str, create_topic: CreateTopic, unique: Unique
 ) -> None:
     topic = create_topic("late", queues=1)
@@ -106,17 +97,14 @@ def test_a_late_reply_is_dropped(
     def answer(request: ReceivedMessage) -> bytes:
         return b"too late"
 
-    async def run() -> None:
-        async with Producer(unique("askers"), name_servers=name_servers) as producer:
-            with pytest.raises(RequestTimedOut):
-                await producer.request(Message(topic=topic, body=b"first"), timeout=1.0)
-            async with _answering(name_servers, unique, topic, answer) as asked:
-                # Both questions are answered; only the second one is still waited for.
-                reply = await producer.request(Message(topic=topic, body=b"second"), timeout=20)
-                assert reply.body == b"too late"
-                assert [request.body for request in asked] == [b"first", b"second"]
-
-    asyncio.run(run())
+    async with Producer(unique("askers"), name_servers=name_servers) as producer:
+        with pytest.raises(RequestTimedOut):
+            await producer.request(Message(topic=topic, body=b"first"), timeout=1.0)
+        async with _answering(name_servers, unique, topic, answer) as asked:
+            # Both questions are answered; only the second one is still waited for.
+            reply = await producer.request(Message(topic=topic, body=b"second"), timeout=20)
+            assert reply.body == b"too late"
+            assert [request.body for request in asked] == [b"first", b"second"]
 
 
 def test_only_requests_can_be_replied_to() -> None:
@@ -124,24 +112,21 @@ def test_only_requests_can_be_replied_to() -> None:
         reply_to(ReceivedMessage(topic="T", body=b"x"), b"y")
 
 
-def test_waiting_requests_are_bounded(
+async def test_waiting_requests_are_bounded(
     name_servers: str, create_topic: CreateTopic, unique: Unique
 ) -> None:
     topic = create_topic("crowded", queues=1)
 
-    async def run() -> None:
-        config = ProducerConfig(requests_max=1)
-        async with Producer(unique("askers"), name_servers=name_servers, config=config) as producer:
-            message = Message(topic=topic, body=b"x")
-            await producer.send(message)
-            # Which of the two comes first is not said.
-            outcomes = await asyncio.gather(
-                producer.request(message, timeout=3),
-                producer.request(message, timeout=3),
-                return_exceptions=True,
-            )
-            assert {type(outcome) for outcome in outcomes} == {TooManyInFlight, RequestTimedOut}
-            (refused,) = [one for one in outcomes if isinstance(one, TooManyInFlight)]
-            assert "1 requests" in str(refused)
-
-    asyncio.run(run())
+    config = ProducerConfig(requests_max=1)
+    async with Producer(unique("askers"), name_servers=name_servers, config=config) as producer:
+        message = Message(topic=topic, body=b"x")
+        await producer.send(message)
+        # Which of the two comes first is not said.
+        outcomes = await asyncio.gather(
+            producer.request(message, timeout=3),
+            producer.request(message, timeout=3),
+            return_exceptions=True,
+        )
+        assert {type(outcome) for outcome in outcomes} == {TooManyInFlight, RequestTimedOut}
+        (refused,) = [one for one in outcomes if isinstance(one, TooManyInFlight)]
+        assert "1 requests" in str(refused)

@@ -99,18 +99,15 @@ def test_a_blocking_producer_is_traced_too(
     assert type(record).WORD == "Pub"
 
 
-def test_a_missing_trace_topic_does_not_disturb_sends(
+async def test_a_missing_trace_topic_does_not_disturb_sends(
     name_servers: str, create_topic: Any, unique: Callable[[str], str]
 ) -> None:
     topic = create_topic("traced")
     # No broker takes this one: it belongs to the system.
     trace = TraceConfig(is_trace_on=True, trace_topic="SCHEDULE_TOPIC_XXXX", flush_interval_ms=5)
 
-    async def main() -> None:
-        config = ProducerConfig(trace=trace)
-        async with Producer(unique("t"), name_servers=name_servers, config=config) as producer:
-            for _ in range(5):
-                await producer.send(Message(topic=topic, body=b"x"))
-                await asyncio.sleep(0.01)
-
-    asyncio.run(main())
+    config = ProducerConfig(trace=trace)
+    async with Producer(unique("t"), name_servers=name_servers, config=config) as producer:
+        for _ in range(5):
+            await producer.send(Message(topic=topic, body=b"x"))
+            await asyncio.sleep(0.01)

@@ -44,7 +44,7 @@ async def _until_there(consumer: PullConsumer, topic: str, wanted: set[bytes]) -
     return found
 
 
-def test_only_committed_messages_are_delivered(
+async def test_only_committed_messages_are_delivered(
     name_servers: str, create_topic: CreateTopic, unique: Unique
 ) -> None:
     topic = create_topic("transactions", queues=1)
@@ -59,30 +59,27 @@ def test_only_committed_messages_are_delivered(
     def check(message: ReceivedMessage) -> TransactionState:
         return UNKNOWN
 
-    async def run() -> None:
-        async with (
-            TransactionProducer(
-                group, execute=execute, check=check, name_servers=name_servers
-            ) as producer,
-            PullConsumer(unique("cg"), name_servers=name_servers) as consumer,
-        ):
-            bad = await producer.send_transaction(Message(topic=topic, body=b"bad"), "bad")
-            good = await producer.send_transaction(
-                Message(topic=topic, body=b"good", keys=["k"]), "good"
-            )
-            assert (bad.state, good.state, good.error) == (ROLLBACK, COMMIT, None)
-            # A blocking function must not stop the event loop.
-            assert executed == [(b"bad", "bad", False), (b"good", "good", False)]
-            assert await _until_there(consumer, topic, {b"good"}) == [b"good"]
-            [queue] = await consumer.queues(topic)
-            [message] = (await consumer.pull(queue, 0)).messages
-            assert message.message_id == good.sent.message_id
-            assert message.keys == ["k"]
-
-    asyncio.run(run())
+    async with (
+        TransactionProducer(
+            group, execute=execute, check=check, name_servers=name_servers
+        ) as producer,
+        PullConsumer(unique("cg"), name_servers=name_servers) as consumer,
+    ):
+        bad = await producer.send_transaction(Message(topic=topic, body=b"bad"), "bad")
+        good = await producer.send_transaction(
+            Message(topic=topic, body=b"good", keys=["k"]), "good"
+        )
+        assert (bad.state, good.state, good.error) == (ROLLBACK, COMMIT, None)
+        # A blocking function must not stop the event loop.
+        assert executed == [(b"bad", "bad", False), (b"good", "good", False)]
+        assert await _until_there(consumer, topic, {b"good"}) == [b"good"]
+        [queue] = await consumer.queues(topic)
+        [message] = (await consumer.pull(queue, 0)).messages
+        assert message.message_id == good.sent.message_id
+        assert message.keys == ["k"]
 
 
-def test_the_broker_asks_about_what_it_was_not_told(
+async def test_the_broker_asks_about_what_it_was_not_told(
     name_servers: str, create_topic: CreateTopic, unique: Unique
 ) -> None:
     topic = create_topic("checked", queues=1)
@@ -98,30 +95,27 @@ def test_the_broker_asks_about_what_it_was_not_told(
         checked.append((message.topic, message.body))
         return ROLLBACK if message.body == b"dropped" else COMMIT
 
-    async def run() -> None:
-        async with (
-            TransactionProducer(
-                group, execute=execute, check=check, name_servers=name_servers
-            ) as producer,
-            PullConsumer(unique("cg"), name_servers=name_servers) as consumer,
-        ):
-            bodies = [b"unknown", b"raised", b"dropped"]
-            results = [
-                await producer.send_transaction(Message(topic=topic, body=body)) for body in bodies
-            ]
-            assert {result.state for result in results} == {UNKNOWN}
-            assert isinstance(results[1].error, ValueError)
-            await eventually(
-                lambda: {(topic, body) for body in bodies} <= set(checked),
-                seconds=CHECK_SECONDS_MAX,
-            )
-            found = await _until_there(consumer, topic, {b"unknown", b"raised"})
-            assert b"dropped" not in found
-
-    asyncio.run(run())
+    async with (
+        TransactionProducer(
+            group, execute=execute, check=check, name_servers=name_servers
+        ) as producer,
+        PullConsumer(unique("cg"), name_servers=name_servers) as consumer,
+    ):
+        bodies = [b"unknown", b"raised", b"dropped"]
+        results = [
+            await producer.send_transaction(Message(topic=topic, body=body)) for body in bodies
+        ]
+        assert {result.state for result in results} == {UNKNOWN}
+        assert isinstance(results[1].error, ValueError)
+        await eventually(
+            lambda: {(topic, body) for body in bodies} <= set(checked),
+            seconds=CHECK_SECONDS_MAX,
+        )
+        found = await _until_there(consumer, topic, {b"unknown", b"raised"})
+        assert b"dropped" not in found
 
 
-def test_any_producer_of_the_group_answers(
+async def test_any_producer_of_the_group_answers(
     name_servers: str, create_topic: CreateTopic, unique: Unique
 ) -> None:
     topic = create_topic("inherited", queues=1)
@@ -133,35 +127,31 @@ def test_any_producer_of_the_group_answers(
     def never(message: ReceivedMessage) -> TransactionState:
         raise AssertionError("the first producer is gone before anybody asks")
 
-    async def run() -> None:
-        async with TransactionProducer(
-            group, execute=execute, check=never, name_servers=name_servers
-        ) as first:
-            sent = await first.send_transaction(Message(topic=topic, body=b"orphan"))
-        async with (
-            TransactionProducer(
-                group, execute=execute, check=lambda message: COMMIT, name_servers=name_servers
-            ),
-            PullConsumer(unique("cg"), name_servers=name_servers) as consumer,
-        ):
-            await _until_there(consumer, topic, {b"orphan"})
-            [queue] = await consumer.queues(topic)
-            message = (await consumer.pull(queue, 0)).messages[0]
-            assert message.message_id == sent.sent.message_id
-
-    asyncio.run(run())
+    async with TransactionProducer(
+        group, execute=execute, check=never, name_servers=name_servers
+    ) as first:
+        sent = await first.send_transaction(Message(topic=topic, body=b"orphan"))
+    async with (
+        TransactionProducer(
+            group, execute=execute, check=lambda message: COMMIT, name_servers=name_servers
+        ),
+        PullConsumer(unique("cg"), name_servers=name_servers) as consumer,
+    ):
+        await _until_there(consumer, topic, {b"orphan"})
+        [queue] = await consumer.queues(topic)
+        message = (await consumer.pull(queue, 0)).messages[0]
+        assert message.message_id == sent.sent.message_id
 
 
-def test_a_delay_and_a_transaction_exclude_each_other(name_servers: str, unique: Unique) -> None:
-    async def run() -> None:
-        async with TransactionProducer(
-            unique("tpg"),
-            execute=lambda message, argument: COMMIT,
-            check=lambda message: COMMIT,
-            name_servers=name_servers,
-            config=ProducerConfig(),
-        ) as producer:
-            with pytest.raises(UsageError, match="delay"):
-                await producer.send_transaction(Message(topic="T", body=b"x", delay_level=1))
-
-    asyncio.run(run())
+async def test_a_delay_and_a_transaction_exclude_each_other(
+    name_servers: str, unique: Unique
+) -> None:
+    async with TransactionProducer(
+        unique("tpg"),
+        execute=lambda message, argument: COMMIT,
+        check=lambda message: COMMIT,
+        name_servers=name_servers,
+        config=ProducerConfig(),
+    ) as producer:
+        with pytest.raises(UsageError, match="delay"):
+            await producer.send_transaction(Message(topic="T", body=b"x", delay_level=1))

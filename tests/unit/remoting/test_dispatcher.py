@@ -150,7 +150,7 @@ def test_reply_that_fits_no_frame_becomes_an_error_reply(make_peer: MakePeer) ->
     assert reply.code == ResponseCode.SYSTEM_ERROR
 
 
-def test_guards_run_in_order_and_the_first_answer_wins(make_peer: MakePeer) -> None:
+async def test_guards_run_in_order_and_the_first_answer_wins(make_peer: MakePeer) -> None:
     seen: list[str] = []
 
     def passes(connection: Connection, command: Command) -> None:
@@ -164,30 +164,24 @@ def test_guards_run_in_order_and_the_first_answer_wins(make_peer: MakePeer) -> N
         seen.append("handler")
         return command.reply()
 
-    async def scenario() -> list[Command]:
-        peer = make_peer()
-        peer.dispatcher.add(CODE, handler)
-        peer.dispatcher.guards += [passes, stops, passes]
-        peer.sends(Command(CODE), Command(CODE, flag=FLAG_ONEWAY))
-        peer.dispatcher.guards[1:] = []
-        peer.sends(Command(CODE))
-        return peer.received
-
-    received = asyncio.run(scenario())
+    peer = make_peer()
+    peer.dispatcher.add(CODE, handler)
+    peer.dispatcher.guards += [passes, stops, passes]
+    peer.sends(Command(CODE), Command(CODE, flag=FLAG_ONEWAY))
+    peer.dispatcher.guards[1:] = []
+    peer.sends(Command(CODE))
+    received = peer.received
 
     assert [(reply.code, reply.remark) for reply in received] == [(2, "later"), (0, None)]
     assert seen == ["passes", "stops"] * 2 + ["passes", "handler"]
 
 
-def test_a_guard_may_raise_like_a_handler(make_peer: MakePeer) -> None:
-    async def scenario() -> list[Command]:
-        peer = make_peer()
-        peer.dispatcher.add(CODE, echo)
-        peer.dispatcher.guards.append(refuse)
-        peer.sends(Command(CODE))
-        return peer.received
-
-    (reply,) = asyncio.run(scenario())
+async def test_a_guard_may_raise_like_a_handler(make_peer: MakePeer) -> None:
+    peer = make_peer()
+    peer.dispatcher.add(CODE, echo)
+    peer.dispatcher.guards.append(refuse)
+    peer.sends(Command(CODE))
+    (reply,) = peer.received
     assert reply.code == ResponseCode.NO_PERMISSION
 
 

@@ -128,16 +128,13 @@ def test_who_leaves_has_all_of_it_handled(in_turns: InTurns) -> None:
     in_turns(scenario)
 
 
-def test_in_time_everything_is_handled_in_one_turn(make_peer: MakePeer) -> None:
-    async def scenario() -> None:
-        peer = make_peer()
-        handled: list[int] = []
+async def test_in_time_everything_is_handled_in_one_turn(make_peer: MakePeer) -> None:
+    peer = make_peer()
+    handled: list[int] = []
 
-        def note(connection: Connection, command: Command) -> None:
-            handled.append(command.opaque)
+    def note(connection: Connection, command: Command) -> None:
+        handled.append(command.opaque)
 
-        peer.dispatcher.add(1, note)
-        peer.sends(*(Command(1, opaque=number) for number in range(3 * STEP_COUNT)))
-        assert len(handled) == 3 * STEP_COUNT
-
-    asyncio.run(scenario())
+    peer.dispatcher.add(1, note)
+    peer.sends(*(Command(1, opaque=number) for number in range(3 * STEP_COUNT)))
+    assert len(handled) == 3 * STEP_COUNT

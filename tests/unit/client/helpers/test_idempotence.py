@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -172,7 +171,7 @@ def test_while_one_works_the_other_is_told_later(claims: TableClaims) -> None:
     assert inner == [Outcome.later()]
 
 
-def test_async_listeners_are_treated_alike(claims: TableClaims) -> None:
+async def test_async_listeners_are_treated_alike(claims: TableClaims) -> None:
     calls: list[int] = []
 
     async def handle(message: ReceivedMessage) -> None:
@@ -180,14 +179,11 @@ def test_async_listeners_are_treated_alike(claims: TableClaims) -> None:
         if len(calls) == 1:
             raise ValueError("no")
 
-    async def main() -> None:
-        listener = once(claims, handle)
-        with pytest.raises(ValueError, match="no"):
-            await listener(_message())
-        assert await listener(_message()) is None
-        assert await listener(_message()) == Outcome.consumed
-
-    asyncio.run(main())
+    listener = once(claims, handle)
+    with pytest.raises(ValueError, match="no"):
+        await listener(_message())
+    assert await listener(_message()) is None
+    assert await listener(_message()) == Outcome.consumed
     assert len(calls) == 2
 
 

@@ -69,34 +69,28 @@ async def _until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.002)
 
 
-def test_a_send_that_succeeds_leaves_nothing_behind(database: str) -> None:
-    async def main() -> None:
-        producer = FakeProducer()
-        async with _outbox(producer, database) as outbox:
-            result = await outbox.send(_message(1))
-            assert result is not None
-            assert await outbox.count() == 0
-        assert producer.bodies == [b"1"]
-
-    asyncio.run(main())
+async def test_a_send_that_succeeds_leaves_nothing_behind(database: str) -> None:
+    producer = FakeProducer()
+    async with _outbox(producer, database) as outbox:
+        result = await outbox.send(_message(1))
+        assert result is not None
+        assert await outbox.count() == 0
+    assert producer.bodies == [b"1"]
 
 
 @pytest.mark.parametrize("error", [ConnectFailed("down"), NoRoute("gone")])
-def test_failed_sends_are_kept_and_arrive_in_order(database: str, error: Exception) -> None:
-    async def main() -> None:
-        producer = FakeProducer()
-        async with _outbox(producer, database) as outbox:
-            producer.error = error
-            assert [await outbox.send(_message(number)) for number in range(5)] == [None] * 5
-            producer.error = None
-            # Those that come now queue up behind.
-            await asyncio.gather(*(outbox.send(_message(number)) for number in range(5, 10)))
-            await _until(lambda: len(producer.sent) == 10)
-            assert producer.bodies == [b"%d" % number for number in range(10)]
-            await _until(lambda: not outbox._has_waiting)
-            assert await outbox.send(_message(10)) is not None
-
-    asyncio.run(main())
+async def test_failed_sends_are_kept_and_arrive_in_order(database: str, error: Exception) -> None:
+    producer = FakeProducer()
+    async with _outbox(producer, database) as outbox:
+        producer.error = error
+        assert [await outbox.send(_message(number)) for number in range(5)] == [None] * 5
+        producer.error = None
+        # Those that come now queue up behind.
+        await asyncio.gather(*(outbox.send(_message(number)) for number in range(5, 10)))
+        await _until(lambda: len(producer.sent) == 10)
+        assert producer.bodies == [b"%d" % number for number in range(10)]
+        await _until(lambda: not outbox._has_waiting)
+        assert await outbox.send(_message(10)) is not None
 
 
 def test_what_waits_survives_a_restart_with_all_it_has(database: str) -> None:
@@ -128,92 +122,77 @@ def test_what_waits_survives_a_restart_with_all_it_has(database: str) -> None:
     assert (sent.properties, sent.delay_level, sent.sharding_key) == ({"p": "ü"}, 3, "s")
 
 
-def test_all_sends_of_a_message_carry_one_id(database: str) -> None:
-    async def main() -> None:
-        producer = FakeProducer()
-        seen: list[str] = []
-        original = producer.send
+async def test_all_sends_of_a_message_carry_one_id(database: str) -> None:
+    producer = FakeProducer()
+    seen: list[str] = []
+    original = producer.send
 
-        async def send(message: Message) -> SendResult:
-            seen.append(message.internal_properties[UNIQ_KEY])
-            return await original(message)
+    async def send(message: Message) -> SendResult:
+        seen.append(message.internal_properties[UNIQ_KEY])
+        return await original(message)
 
-        producer.send = send  # type: ignore[method-assign]
-        producer.error = ConnectFailed("down")
-        async with _outbox(producer, database) as outbox:
+    producer.send = send  # type: ignore[method-assign]
+    producer.error = ConnectFailed("down")
+    async with _outbox(producer, database) as outbox:
+        await outbox.send(_message(1))
+        await _until(lambda: producer.tries >= 3)
+        producer.error = None
+        await _until(lambda: bool(producer.sent))
+    assert len(set(seen)) == 1
+    assert len(seen[0]) == 32
+
+
+async def test_a_message_that_can_never_be_sent_is_the_callers_error(database: str) -> None:
+    producer = FakeProducer()
+    producer.refuses = {b"1"}
+    async with _outbox(producer, database) as outbox:
+        with pytest.raises(UsageError, match="never"):
             await outbox.send(_message(1))
-            await _until(lambda: producer.tries >= 3)
-            producer.error = None
-            await _until(lambda: bool(producer.sent))
-        assert len(set(seen)) == 1
-        assert len(seen[0]) == 32
-
-    asyncio.run(main())
+        assert await outbox.count() == 0
 
 
-def test_a_message_that_can_never_be_sent_is_the_callers_error(database: str) -> None:
-    async def main() -> None:
-        producer = FakeProducer()
+async def test_in_the_table_it_is_set_aside_and_the_others_go_on(database: str) -> None:
+    producer = FakeProducer()
+    async with _outbox(producer, database) as outbox:
+        producer.error = ConnectFailed("down")
+        for number in range(3):
+            await outbox.send(_message(number))
         producer.refuses = {b"1"}
-        async with _outbox(producer, database) as outbox:
-            with pytest.raises(UsageError, match="never"):
-                await outbox.send(_message(1))
-            assert await outbox.count() == 0
-
-    asyncio.run(main())
-
-
-def test_in_the_table_it_is_set_aside_and_the_others_go_on(database: str) -> None:
-    async def main() -> None:
-        producer = FakeProducer()
-        async with _outbox(producer, database) as outbox:
-            producer.error = ConnectFailed("down")
-            for number in range(3):
-                await outbox.send(_message(number))
-            producer.refuses = {b"1"}
-            producer.error = None
-            await _until(lambda: producer.bodies == [b"0", b"2"])
-            [(waiting, reason)] = await outbox.refused()
-            assert (waiting.message.body, reason) == (b"1", "UsageError: never")
-            assert await outbox.count() == 0
-
-    asyncio.run(main())
+        producer.error = None
+        await _until(lambda: producer.bodies == [b"0", b"2"])
+        [(waiting, reason)] = await outbox.refused()
+        assert (waiting.message.body, reason) == (b"1", "UsageError: never")
+        assert await outbox.count() == 0
 
 
-def test_a_full_outbox_says_so(database: str) -> None:
-    async def main() -> None:
-        producer = FakeProducer()
-        producer.error = ConnectFailed("down")
-        table = OutboxTable(count_max=2)
-        async with _outbox(producer, database, table=table) as outbox:
-            await outbox.send(_message(1))
-            await outbox.send(_message(2))
-            with pytest.raises(OutboxFull, match="2 messages wait"):
-                await outbox.send(_message(3))
-
-    asyncio.run(main())
+async def test_a_full_outbox_says_so(database: str) -> None:
+    producer = FakeProducer()
+    producer.error = ConnectFailed("down")
+    table = OutboxTable(count_max=2)
+    async with _outbox(producer, database, table=table) as outbox:
+        await outbox.send(_message(1))
+        await outbox.send(_message(2))
+        with pytest.raises(OutboxFull, match="2 messages wait"):
+            await outbox.send(_message(3))
 
 
-def test_messages_of_a_transaction_are_sent_if_it_is_committed(database: str) -> None:
-    async def main() -> None:
-        producer = FakeProducer()
-        async with _outbox(producer, database) as outbox:
-            connection = sqlite3.connect(database)
-            with connection:
-                connection.execute("CREATE TABLE orders (number INTEGER)")
-            connection.execute("INSERT INTO orders VALUES (1)")
-            outbox.table.add(connection, _message(1))
-            connection.rollback()
-            with connection:
-                connection.execute("INSERT INTO orders VALUES (2)")
-                outbox.table.add(connection, _message(2))
-            connection.close()
-            outbox.wake()
-            await _until(lambda: bool(producer.sent))
-            await _until(lambda: not outbox._has_waiting)
-        assert producer.bodies == [b"2"]
-
-    asyncio.run(main())
+async def test_messages_of_a_transaction_are_sent_if_it_is_committed(database: str) -> None:
+    producer = FakeProducer()
+    async with _outbox(producer, database) as outbox:
+        connection = sqlite3.connect(database)
+        with connection:
+            connection.execute("CREATE TABLE orders (number INTEGER)")
+        connection.execute("INSERT INTO orders VALUES (1)")
+        outbox.table.add(connection, _message(1))
+        connection.rollback()
+        with connection:
+            connection.execute("INSERT INTO orders VALUES (2)")
+            outbox.table.add(connection, _message(2))
+        connection.close()
+        outbox.wake()
+        await _until(lambda: bool(producer.sent))
+        await _until(lambda: not outbox._has_waiting)
+    assert producer.bodies == [b"2"]
 
 
 def test_the_order_survives_a_clock_that_goes_back(database: str) -> None:
@@ -233,17 +212,11 @@ def test_the_order_survives_a_clock_that_goes_back(database: str) -> None:
     assert bodies == [b"0", b"1", b"2", b"3", b"4"]
 
 
-def test_a_database_that_is_away_fails_the_start(tmp_path: Path) -> None:
-    async def main() -> None:
-        with pytest.raises(sqlite3.OperationalError):
-            await _outbox(FakeProducer(), str(tmp_path / "missing" / "x.db")).start()
-
-    asyncio.run(main())
+async def test_a_database_that_is_away_fails_the_start(tmp_path: Path) -> None:
+    with pytest.raises(sqlite3.OperationalError):
+        await _outbox(FakeProducer(), str(tmp_path / "missing" / "x.db")).start()
 
 
-def test_it_must_run(database: str) -> None:
-    async def main() -> None:
-        with pytest.raises(UsageError, match="does not run"):
-            await _outbox(FakeProducer(), database).count()
-
-    asyncio.run(main())
+async def test_it_must_run(database: str) -> None:
+    with pytest.raises(UsageError, match="does not run"):
+        await _outbox(FakeProducer(), database).count()

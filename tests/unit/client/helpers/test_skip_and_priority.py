@@ -30,18 +30,15 @@ def test_old_messages_count_as_consumed() -> None:
     assert (skip.skipped, len(told)) == (1, 1)
 
 
-def test_async_listeners_skip_too() -> None:
+async def test_async_listeners_skip_too() -> None:
     clock = FakeClock()
 
     async def handle(message: ReceivedMessage) -> str:
         return "called"
 
-    async def main() -> None:
-        listener = SkipOld(seconds=1, clock=clock).around(handle)
-        assert await listener(_stored(0, clock)) == "called"
-        assert await listener(_stored(2, clock)) == Outcome.consumed
-
-    asyncio.run(main())
+    listener = SkipOld(seconds=1, clock=clock).around(handle)
+    assert await listener(_stored(0, clock)) == "called"
+    assert await listener(_stored(2, clock)) == Outcome.consumed
 
 
 class FakeConsumer:

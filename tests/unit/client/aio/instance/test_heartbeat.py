@@ -108,20 +108,17 @@ def test_a_refusal_is_a_failure_too(setting: Setting, make_producer: Any) -> Non
     assert asyncio.run(setting.heartbeats.beat_all()) == RETRY_SECONDS
 
 
-def test_those_who_know_us_are_told_when_a_group_leaves(
+async def test_those_who_know_us_are_told_when_a_group_leaves(
     setting: Setting, make_producer: Any
 ) -> None:
     setting.roles.add_producer(make_producer("p"))
     del setting.remoting.servers["m:2"]
 
-    async def main() -> None:
-        await setting.heartbeats.unregister(producer_group="p")
-        assert setting.targets(UNREGISTER) == []
-        await setting.heartbeats.beat_all()
-        await setting.heartbeats.unregister(producer_group="p")
-        await setting.heartbeats.unregister(consumer_group="g")
-
-    asyncio.run(main())
+    await setting.heartbeats.unregister(producer_group="p")
+    assert setting.targets(UNREGISTER) == []
+    await setting.heartbeats.beat_all()
+    await setting.heartbeats.unregister(producer_group="p")
+    await setting.heartbeats.unregister(consumer_group="g")
     assert setting.targets(UNREGISTER) == ["m:1", "m:1"]
     requests = setting.remoting.sent(UNREGISTER)
     assert [request.ext for request in requests] == [
@@ -140,29 +137,26 @@ def test_a_lost_connection_makes_a_stranger(setting: Setting, make_producer: Any
     assert setting.heartbeats.has_strangers()
 
 
-def test_a_broker_that_does_not_know_us_is_greeted_on_a_new_connection(
+async def test_a_broker_that_does_not_know_us_is_greeted_on_a_new_connection(
     setting: Setting, make_producer: Any
 ) -> None:
-    async def main() -> None:
-        setting.heartbeats.greet("m:1")
+    setting.heartbeats.greet("m:1")
+    await asyncio.sleep(0)
+    assert setting.targets() == [], "there is nobody to tell of"
+    setting.roles.add_producer(make_producer("p"))
+    for address in ("m:1", "m:1", "s:1", "name-server:1"):
+        setting.heartbeats.greet(address)
+    await asyncio.sleep(0)
+    assert setting.targets() == ["m:1"]
+    while setting.heartbeats.version("a") == 0:
         await asyncio.sleep(0)
-        assert setting.targets() == [], "there is nobody to tell of"
-        setting.roles.add_producer(make_producer("p"))
-        for address in ("m:1", "m:1", "s:1", "name-server:1"):
-            setting.heartbeats.greet(address)
-        await asyncio.sleep(0)
-        assert setting.targets() == ["m:1"]
-        while setting.heartbeats.version("a") == 0:
-            await asyncio.sleep(0)
-        setting.heartbeats.greet("m:1")
-        await asyncio.sleep(0)
-        assert setting.targets() == ["m:1"], "it knows us"
-        setting.heartbeats.lost("m:1")
-        setting.heartbeats.greet("m:1")
-        await asyncio.sleep(0)
-        assert setting.targets() == ["m:1", "m:1"]
-
-    asyncio.run(main())
+    setting.heartbeats.greet("m:1")
+    await asyncio.sleep(0)
+    assert setting.targets() == ["m:1"], "it knows us"
+    setting.heartbeats.lost("m:1")
+    setting.heartbeats.greet("m:1")
+    await asyncio.sleep(0)
+    assert setting.targets() == ["m:1", "m:1"]
 
 
 def test_a_greeting_on_its_way_is_not_doubled_by_the_connection_it_opens(

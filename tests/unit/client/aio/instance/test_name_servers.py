@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -33,72 +32,59 @@ def test_the_environment_counts_when_nothing_is_set(remoting: Any) -> None:
     assert _servers(remoting, "a:1", "c:3").addresses == ["a:1"]
 
 
-def test_the_next_one_is_asked_and_stays_when_one_fails(
+async def test_the_next_one_is_asked_and_stays_when_one_fails(
     remoting: Any, names: Any, make_route: Any
 ) -> None:
     names.routes["T"] = make_route({"b": {0: "b:10"}})
     remoting.servers["b:2"] = names
 
-    async def main() -> None:
-        servers = _servers(remoting)
-        assert await servers.route("T") == names.routes["T"]
-        assert await servers.route("T") == names.routes["T"]
-
-    asyncio.run(main())
+    servers = _servers(remoting)
+    assert await servers.route("T") == names.routes["T"]
+    assert await servers.route("T") == names.routes["T"]
     asked = [address for address, _ in remoting.calls]
     assert asked == ["a:1", "b:2", "b:2"]
 
 
-def test_when_none_answers_each_was_tried_once(remoting: Any) -> None:
-    async def main() -> None:
-        servers = _servers(remoting)
-        with pytest.raises(NoNameServer, match=r"a:1.*b:2.*check the addresses"):
-            await servers.route("T")
-        assert servers.is_silent
-
-    asyncio.run(main())
+async def test_when_none_answers_each_was_tried_once(remoting: Any) -> None:
+    servers = _servers(remoting)
+    with pytest.raises(NoNameServer, match=r"a:1.*b:2.*check the addresses"):
+        await servers.route("T")
+    assert servers.is_silent
     assert len(remoting.calls) == 2
 
 
-def test_an_unknown_topic_and_a_refusal_are_different_errors(remoting: Any, names: Any) -> None:
-    async def main() -> None:
-        servers = _servers(remoting)
-        remoting.servers["a:1"] = names
-        with pytest.raises(NoRoute, match=r"'T'.*create the topic"):
-            await servers.route("T")
-        assert not servers.is_silent
-        remoting.servers["a:1"] = lambda request: request.reply(ResponseCode.SYSTEM_BUSY, "later")
-        with pytest.raises(SystemBusy):
-            await servers.route("T")
+async def test_an_unknown_topic_and_a_refusal_are_different_errors(
+    remoting: Any, names: Any
+) -> None:
+    servers = _servers(remoting)
+    remoting.servers["a:1"] = names
+    with pytest.raises(NoRoute, match=r"'T'.*create the topic"):
+        await servers.route("T")
+    assert not servers.is_silent
+    remoting.servers["a:1"] = lambda request: request.reply(ResponseCode.SYSTEM_BUSY, "later")
+    with pytest.raises(SystemBusy):
+        await servers.route("T")
 
-    asyncio.run(main())
 
-
-def test_a_list_that_has_not_come_yet_is_no_reason_to_crash(remoting: Any) -> None:
+async def test_a_list_that_has_not_come_yet_is_no_reason_to_crash(remoting: Any) -> None:
     config = ClientConfig(address_service="127.0.0.1:1")
 
-    async def main() -> None:
-        servers = NameServers(config, remoting.call)
-        assert not servers.is_static
-        await servers.look_up()
-        assert servers.addresses == []
-        with pytest.raises(NoNameServer, match=r"127\.0\.0\.1:1 named none"):
-            await servers.ask(Command(RequestCode.GET_ROUTEINFO_BY_TOPIC))
-
-    asyncio.run(main())
+    servers = NameServers(config, remoting.call)
+    assert not servers.is_static
+    await servers.look_up()
+    assert servers.addresses == []
+    with pytest.raises(NoNameServer, match=r"127\.0\.0\.1:1 named none"):
+        await servers.ask(Command(RequestCode.GET_ROUTEINFO_BY_TOPIC))
 
 
-def test_a_route_that_cannot_be_true_is_refused_with_its_reason(
+async def test_a_route_that_cannot_be_true_is_refused_with_its_reason(
     remoting: Any, names: Any, make_route: Any
 ) -> None:
     remoting.servers["a:1"] = names
     names.routes["T"] = route = make_route({"b": {0: "b:10"}})
     route.queue_datas[0].read_queue_nums = 2**31 - 1
 
-    async def main() -> None:
-        with pytest.raises(
-            RemoteProtocolError, match=r"name server a:1 told of topic 'T'.* 2147483647 queues"
-        ):
-            await _servers(remoting).route("T")
-
-    asyncio.run(main())
+    with pytest.raises(
+        RemoteProtocolError, match=r"name server a:1 told of topic 'T'.* 2147483647 queues"
+    ):
+        await _servers(remoting).route("T")

@@ -30,46 +30,37 @@ class Counted:
             await self._ran.wait_for(lambda: self.runs >= runs)
 
 
-def test_it_runs_again_and_again() -> None:
-    async def main() -> None:
-        work = Counted()
-        task = Periodic("x", work, first=0.001, every=0.001)
-        task.start()
-        task.start()
-        await work.wait_for(3)
-        await task.stop()
-        runs = work.runs
-        await asyncio.sleep(0.02)
-        assert work.runs == runs
-
-    asyncio.run(main())
+async def test_it_runs_again_and_again() -> None:
+    work = Counted()
+    task = Periodic("x", work, first=0.001, every=0.001)
+    task.start()
+    task.start()
+    await work.wait_for(3)
+    await task.stop()
+    runs = work.runs
+    await asyncio.sleep(0.02)
+    assert work.runs == runs
 
 
-def test_it_runs_at_once_when_asked_and_once_more_when_asked_while_it_runs() -> None:
-    async def main() -> None:
-        work = Counted()
-        task = Periodic("x", work, first=1000, every=1000)
-        task.soon()
-        task.soon()
-        task.start()
-        await work.wait_for(1)
-        task.soon()
-        await work.wait_for(2)
-        await task.stop()
-        assert work.runs == 2
-
-    asyncio.run(main())
+async def test_it_runs_at_once_when_asked_and_once_more_when_asked_while_it_runs() -> None:
+    work = Counted()
+    task = Periodic("x", work, first=1000, every=1000)
+    task.soon()
+    task.soon()
+    task.start()
+    await work.wait_for(1)
+    task.soon()
+    await work.wait_for(2)
+    await task.stop()
+    assert work.runs == 2
 
 
-def test_it_may_want_to_run_sooner() -> None:
-    async def main() -> None:
-        work = Counted(sooner=0.001)
-        task = Periodic("x", work, first=0.001, every=1000)
-        task.start()
-        await work.wait_for(3)
-        await task.stop()
-
-    asyncio.run(main())
+async def test_it_may_want_to_run_sooner() -> None:
+    work = Counted(sooner=0.001)
+    task = Periodic("x", work, first=0.001, every=1000)
+    task.start()
+    await work.wait_for(3)
+    await task.stop()
 
 
 def test_a_failure_is_logged_and_it_goes_on(caplog: pytest.LogCaptureFixture) -> None:

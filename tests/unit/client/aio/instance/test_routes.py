@@ -44,109 +44,93 @@ def setting(remoting: Any, names: Any) -> Setting:
     return Setting(remoting, names)
 
 
-def test_a_route_is_asked_for_once_and_again_when_it_is_old(
+async def test_a_route_is_asked_for_once_and_again_when_it_is_old(
     setting: Setting, make_route: Any
 ) -> None:
     setting.names.routes["T"] = make_route({"b": {0: "b:1"}})
 
-    async def main() -> None:
-        first = await setting.routes.route("T")
-        setting.clock.advance(29)
-        assert await setting.routes.route("T") is first
-        assert setting.asked() == 1
-        setting.clock.advance(1)
-        assert await setting.routes.route("T") is first
-        assert setting.asked() == 2
-        assert await setting.routes.route("T", fresh=True) is first
-        assert setting.asked() == 3
-
-    asyncio.run(main())
+    first = await setting.routes.route("T")
+    setting.clock.advance(29)
+    assert await setting.routes.route("T") is first
+    assert setting.asked() == 1
+    setting.clock.advance(1)
+    assert await setting.routes.route("T") is first
+    assert setting.asked() == 2
+    assert await setting.routes.route("T", fresh=True) is first
+    assert setting.asked() == 3
     assert setting.changes == ["T"]
 
 
-def test_a_doubted_route_is_asked_for_before_its_next_use(
+async def test_a_doubted_route_is_asked_for_before_its_next_use(
     setting: Setting, make_route: Any
 ) -> None:
     setting.names.routes["T"] = make_route({"b": {0: "b:1"}})
 
-    async def main() -> None:
-        await setting.routes.route("T")
-        setting.names.routes["T"] = make_route({"c": {0: "c:1"}})
-        setting.routes.table.doubt("T")
-        route = await setting.routes.route("T")
-        assert route.broker_datas[0].broker_name == "c"
-
-    asyncio.run(main())
+    await setting.routes.route("T")
+    setting.names.routes["T"] = make_route({"c": {0: "c:1"}})
+    setting.routes.table.doubt("T")
+    route = await setting.routes.route("T")
+    assert route.broker_datas[0].broker_name == "c"
     assert setting.changes == ["T", "T"]
 
 
-def test_many_callers_share_one_request_and_its_failure(setting: Setting) -> None:
-    async def main() -> None:
-        results = await asyncio.gather(
-            *(setting.routes.route("T") for _ in range(50)), return_exceptions=True
-        )
-        assert all(isinstance(result, NoRoute) for result in results)
-        assert setting.asked() == 1
-
-    asyncio.run(main())
+async def test_many_callers_share_one_request_and_its_failure(setting: Setting) -> None:
+    results = await asyncio.gather(
+        *(setting.routes.route("T") for _ in range(50)), return_exceptions=True
+    )
+    assert all(isinstance(result, NoRoute) for result in results)
+    assert setting.asked() == 1
 
 
-def test_one_caller_giving_up_does_not_end_it_for_the_others(
+async def test_one_caller_giving_up_does_not_end_it_for_the_others(
     setting: Setting, make_route: Any
 ) -> None:
     setting.names.routes["T"] = make_route({"b": {0: "b:1"}})
 
-    async def main() -> None:
-        go_on = asyncio.Event()
+    go_on = asyncio.Event()
 
-        async def slow(request: Command) -> Command:
-            await go_on.wait()
-            answer: Command = setting.names(request)
-            return answer
+    async def slow(request: Command) -> Command:
+        await go_on.wait()
+        answer: Command = setting.names(request)
+        return answer
 
-        setting.remoting.servers[ADDRESS] = slow
-        waiting = [asyncio.create_task(setting.routes.route("T")) for _ in range(2)]
-        await asyncio.sleep(0)
-        waiting[0].cancel()
-        go_on.set()
-        assert (await waiting[1]).broker_datas[0].broker_name == "b"
-
-    asyncio.run(main())
+    setting.remoting.servers[ADDRESS] = slow
+    waiting = [asyncio.create_task(setting.routes.route("T")) for _ in range(2)]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    go_on.set()
+    assert (await waiting[1]).broker_datas[0].broker_name == "b"
 
 
-def test_the_last_known_route_serves_on_without_name_servers(
+async def test_the_last_known_route_serves_on_without_name_servers(
     setting: Setting, make_route: Any
 ) -> None:
     setting.names.routes["T"] = make_route({"b": {0: "b:1"}})
 
-    async def main() -> None:
-        known = await setting.routes.route("T")
-        del setting.remoting.servers[ADDRESS]
-        setting.clock.advance(1000)
-        setting.routes.table.doubt("T")
-        assert await setting.routes.route("T") is known
-        asked = setting.asked()
-        # And nobody has to wait for silent name servers at each use.
-        assert await setting.routes.route("T") is known
-        assert setting.asked() == asked
-        with pytest.raises(NoNameServer):
-            await setting.routes.route("U")
-
-    asyncio.run(main())
+    known = await setting.routes.route("T")
+    del setting.remoting.servers[ADDRESS]
+    setting.clock.advance(1000)
+    setting.routes.table.doubt("T")
+    assert await setting.routes.route("T") is known
+    asked = setting.asked()
+    # And nobody has to wait for silent name servers at each use.
+    assert await setting.routes.route("T") is known
+    assert setting.asked() == asked
+    with pytest.raises(NoNameServer):
+        await setting.routes.route("U")
 
 
-def test_new_topics_are_sent_where_the_template_topic_is(setting: Setting, make_route: Any) -> None:
-    async def main() -> None:
-        with pytest.raises(NoRoute, match="'New'"):
-            await setting.routes.publish_route("New")
-        setting.names.routes["TBW102"] = make_route({"b": {0: "b:1"}})
-        route = await setting.routes.publish_route("New")
-        assert route.broker_datas[0].broker_name == "b"
+async def test_new_topics_are_sent_where_the_template_topic_is(
+    setting: Setting, make_route: Any
+) -> None:
+    with pytest.raises(NoRoute, match="'New'"):
+        await setting.routes.publish_route("New")
+    setting.names.routes["TBW102"] = make_route({"b": {0: "b:1"}})
+    route = await setting.routes.publish_route("New")
+    assert route.broker_datas[0].broker_name == "b"
 
-    asyncio.run(main())
 
-
-def test_watched_routes_are_refreshed_in_the_background_alone(
+async def test_watched_routes_are_refreshed_in_the_background_alone(
     setting: Setting, make_route: Any, make_producer: Any, make_consumer: Any
 ) -> None:
     for topic in ("T", "U"):
@@ -154,37 +138,31 @@ def test_watched_routes_are_refreshed_in_the_background_alone(
     setting.roles.add_consumer(make_consumer("g", "T"))
     setting.roles.add_producer(make_producer("p", "U", "Missing"))
 
-    async def main() -> None:
-        await setting.routes.refresh()
-        setting.routes.is_refreshed = True
-        assert sorted(setting.changes) == ["T", "U"]
-        setting.clock.advance(1000)
-        asked = setting.asked()
-        await setting.routes.route("T")
-        assert setting.asked() == asked
-        setting.names.routes["T"] = make_route({"b": {0: "b:1"}}, queues=8)
-        await setting.routes.refresh()
-        assert setting.changes[2:] == ["T"]
-
-    asyncio.run(main())
+    await setting.routes.refresh()
+    setting.routes.is_refreshed = True
+    assert sorted(setting.changes) == ["T", "U"]
+    setting.clock.advance(1000)
+    asked = setting.asked()
+    await setting.routes.route("T")
+    assert setting.asked() == asked
+    setting.names.routes["T"] = make_route({"b": {0: "b:1"}}, queues=8)
+    await setting.routes.refresh()
+    assert setting.changes[2:] == ["T"]
 
 
-def test_a_topic_that_the_name_servers_lost_keeps_its_route(
+async def test_a_topic_that_the_name_servers_lost_keeps_its_route(
     setting: Setting, make_route: Any, make_consumer: Any
 ) -> None:
     setting.names.routes["T"] = make_route({"b": {0: "b:1"}})
     setting.roles.add_consumer(make_consumer("g", "T"))
 
-    async def main() -> None:
-        await setting.routes.refresh()
-        setting.names.routes.clear()
-        await setting.routes.refresh()
-        assert setting.routes.table.writable_address("b") == "b:1"
-
-    asyncio.run(main())
+    await setting.routes.refresh()
+    setting.names.routes.clear()
+    await setting.routes.refresh()
+    assert setting.routes.table.writable_address("b") == "b:1"
 
 
-def test_silent_name_servers_are_tried_for_one_topic_only(
+async def test_silent_name_servers_are_tried_for_one_topic_only(
     setting: Setting, make_route: Any, make_consumer: Any
 ) -> None:
     topics = [f"T{number}" for number in range(20)]
@@ -192,61 +170,49 @@ def test_silent_name_servers_are_tried_for_one_topic_only(
         setting.names.routes[topic] = make_route({"b": {0: "b:1"}})
     setting.roles.add_consumer(make_consumer("g", *topics))
 
-    async def main() -> None:
-        await setting.routes.refresh()
-        del setting.remoting.servers[ADDRESS]
-        asked = setting.asked()
-        await setting.routes.refresh()
-        assert setting.asked() == asked + 1
-        assert all(setting.routes.table.route(topic) for topic in topics)
-
-    asyncio.run(main())
+    await setting.routes.refresh()
+    del setting.remoting.servers[ADDRESS]
+    asked = setting.asked()
+    await setting.routes.refresh()
+    assert setting.asked() == asked + 1
+    assert all(setting.routes.table.route(topic) for topic in topics)
 
 
-def test_brokers_and_topics_that_nobody_uses_are_forgotten(
+async def test_brokers_and_topics_that_nobody_uses_are_forgotten(
     setting: Setting, make_route: Any, make_consumer: Any
 ) -> None:
     setting.names.routes["T"] = make_route({"b": {0: "b:1"}})
     setting.names.routes["Once"] = make_route({"c": {0: "c:1"}})
     setting.roles.add_consumer(make_consumer("g", "T"))
 
-    async def main() -> None:
-        await setting.routes.route("Once")
-        setting.clock.advance(30.0 * UNUSED_POLLS_MAX + 1)
-        await setting.routes.refresh()
-        assert setting.routes.table.brokers() == {"b": {0: "b:1"}}
-
-    asyncio.run(main())
+    await setting.routes.route("Once")
+    setting.clock.advance(30.0 * UNUSED_POLLS_MAX + 1)
+    await setting.routes.refresh()
+    assert setting.routes.table.brokers() == {"b": {0: "b:1"}}
 
 
-def test_who_waits_for_a_route_when_the_client_closes_is_told_so(setting: Setting) -> None:
-    async def main() -> None:
-        async def never(request: Command) -> Command:
-            await asyncio.Event().wait()
-            raise AssertionError
+async def test_who_waits_for_a_route_when_the_client_closes_is_told_so(setting: Setting) -> None:
+    async def never(request: Command) -> Command:
+        await asyncio.Event().wait()
+        raise AssertionError
 
-        setting.remoting.servers[ADDRESS] = never
-        waiting = asyncio.create_task(setting.routes.route("T"))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        await setting.routes.close()
-        with pytest.raises(ClientClosed):
-            await waiting
-
-    asyncio.run(main())
+    setting.remoting.servers[ADDRESS] = never
+    waiting = asyncio.create_task(setting.routes.route("T"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    await setting.routes.close()
+    with pytest.raises(ClientClosed):
+        await waiting
 
 
-def test_a_known_route_serves_on_when_the_new_one_cannot_be_true(
+async def test_a_known_route_serves_on_when_the_new_one_cannot_be_true(
     setting: Setting, make_route: Any
 ) -> None:
     setting.names.routes["T"] = make_route({"b": {0: "b:1"}})
 
-    async def main() -> None:
-        first = await setting.routes.route("T")
-        impossible = make_route({"b": {0: "b:1"}})
-        impossible.queue_datas[0].write_queue_nums = 2**31 - 1
-        setting.names.routes["T"] = impossible
-        assert await setting.routes.route("T", fresh=True) is first
-        assert setting.asked() == 2
-
-    asyncio.run(main())
+    first = await setting.routes.route("T")
+    impossible = make_route({"b": {0: "b:1"}})
+    impossible.queue_datas[0].write_queue_nums = 2**31 - 1
+    setting.names.routes["T"] = impossible
+    assert await setting.routes.route("T", fresh=True) is first
+    assert setting.asked() == 2

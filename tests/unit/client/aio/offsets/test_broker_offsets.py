@@ -43,41 +43,35 @@ async def _settle() -> None:
         await asyncio.sleep(0)
 
 
-def test_the_first_commit_of_a_topic_at_a_broker_goes_alone() -> None:
+async def test_the_first_commit_of_a_topic_at_a_broker_goes_alone() -> None:
     """RocketMQ's broker can lose one of two that come at the same time while it knows nothing of group and topic."""
 
-    async def main() -> None:
-        broker = SlowBroker()
-        offsets = BrokerOffsets(broker, "g")  # type: ignore[arg-type]
-        queues = [MessageQueue("b", number, "T") for number in range(4)]
-        commit = asyncio.create_task(offsets.commit(dict.fromkeys(queues, 5)))
-        await _settle()
-        assert broker.queues() == ["0"]
-        broker.answer()
-        await _settle()
-        assert broker.queues() == ["1", "2", "3"]
-        broker.answer()
-        await commit
-        commit = asyncio.create_task(offsets.commit(dict.fromkeys(queues, 6)))
-        await _settle()
-        assert len(broker.queues()) == 4
-        broker.answer()
-        await commit
-
-    asyncio.run(main())
+    broker = SlowBroker()
+    offsets = BrokerOffsets(broker, "g")  # type: ignore[arg-type]
+    queues = [MessageQueue("b", number, "T") for number in range(4)]
+    commit = asyncio.create_task(offsets.commit(dict.fromkeys(queues, 5)))
+    await _settle()
+    assert broker.queues() == ["0"]
+    broker.answer()
+    await _settle()
+    assert broker.queues() == ["1", "2", "3"]
+    broker.answer()
+    await commit
+    commit = asyncio.create_task(offsets.commit(dict.fromkeys(queues, 6)))
+    await _settle()
+    assert len(broker.queues()) == 4
+    broker.answer()
+    await commit
 
 
-def test_a_first_commit_that_fails_holds_the_others_up_only_once() -> None:
-    async def main() -> None:
-        broker = SlowBroker()
-        offsets = BrokerOffsets(broker, "g")  # type: ignore[arg-type]
-        queues = [MessageQueue("b", number, "T") for number in range(3)]
-        commit = asyncio.create_task(offsets.commit(dict.fromkeys(queues, 5)))
-        await _settle()
-        broker.answer(ResponseCode.SYSTEM_ERROR)
-        await _settle()
-        assert broker.queues() == ["1", "2"]
-        broker.answer()
-        await commit
-
-    asyncio.run(main())
+async def test_a_first_commit_that_fails_holds_the_others_up_only_once() -> None:
+    broker = SlowBroker()
+    offsets = BrokerOffsets(broker, "g")  # type: ignore[arg-type]
+    queues = [MessageQueue("b", number, "T") for number in range(3)]
+    commit = asyncio.create_task(offsets.commit(dict.fromkeys(queues, 5)))
+    await _settle()
+    broker.answer(ResponseCode.SYSTEM_ERROR)
+    await _settle()
+    assert broker.queues() == ["1", "2"]
+    broker.answer()
+    await commit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -39,45 +38,36 @@ def refuse(request: Command) -> Command:
     return request.reply(ResponseCode.NO_PERMISSION, "no")
 
 
-def test_what_a_broker_refuses_is_named_and_the_rest_is_stored(
+async def test_what_a_broker_refuses_is_named_and_the_rest_is_stored(
     remoting: Any, names: Any, make_route: Any
 ) -> None:
-    async def main() -> None:
-        offsets = positions(remoting, names, make_route, None)
-        await offsets.load()
-        failures = await offsets.commit({GOOD: 5, BAD: 6})
-        assert list(failures) == [BAD]
-        assert isinstance(failures[BAD], NoPermission)
-        (stored, _) = remoting.sent(RequestCode.UPDATE_CONSUMER_OFFSET)
-        assert (stored.ext["consumerGroup"], stored.ext["commitOffset"]) == ("g", "5")
-        assert await offsets.read(GOOD) == 5
-        assert await offsets.read(BAD) is None
-
-    asyncio.run(main())
+    offsets = positions(remoting, names, make_route, None)
+    await offsets.load()
+    failures = await offsets.commit({GOOD: 5, BAD: 6})
+    assert list(failures) == [BAD]
+    assert isinstance(failures[BAD], NoPermission)
+    (stored, _) = remoting.sent(RequestCode.UPDATE_CONSUMER_OFFSET)
+    assert (stored.ext["consumerGroup"], stored.ext["commitOffset"]) == ("g", "5")
+    assert await offsets.read(GOOD) == 5
+    assert await offsets.read(BAD) is None
 
 
-def test_a_negative_offset_is_refused_before_anything_is_stored(
+async def test_a_negative_offset_is_refused_before_anything_is_stored(
     remoting: Any, names: Any, make_route: Any
 ) -> None:
-    async def main() -> None:
-        offsets = positions(remoting, names, make_route, None)
-        with pytest.raises(UsageError, match="at least 0"):
-            await offsets.commit({GOOD: 5, BAD: -1})
-        assert remoting.sent(RequestCode.UPDATE_CONSUMER_OFFSET) == []
-
-    asyncio.run(main())
+    offsets = positions(remoting, names, make_route, None)
+    with pytest.raises(UsageError, match="at least 0"):
+        await offsets.commit({GOOD: 5, BAD: -1})
+    assert remoting.sent(RequestCode.UPDATE_CONSUMER_OFFSET) == []
 
 
-def test_a_broadcasting_client_keeps_them_in_a_file(
+async def test_a_broadcasting_client_keeps_them_in_a_file(
     remoting: Any, names: Any, make_route: Any, tmp_path: Path
 ) -> None:
-    async def main() -> None:
-        offsets = positions(remoting, names, make_route, str(tmp_path))
-        await offsets.load()
-        assert await offsets.commit({GOOD: 5, BAD: 6}) == {}
-        again = positions(remoting, names, make_route, str(tmp_path))
-        await again.load()
-        assert [await again.read(GOOD), await again.read(BAD)] == [5, 6]
-        assert remoting.calls == []
-
-    asyncio.run(main())
+    offsets = positions(remoting, names, make_route, str(tmp_path))
+    await offsets.load()
+    assert await offsets.commit({GOOD: 5, BAD: 6}) == {}
+    again = positions(remoting, names, make_route, str(tmp_path))
+    await again.load()
+    assert [await again.read(GOOD), await again.read(BAD)] == [5, 6]
+    assert remoting.calls == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -27,7 +26,7 @@ EMPTY = {"suggestWhichBrokerId": "0", "nextBeginOffset": "7", "minOffset": "0", 
         (413, False, RequestCode.PULL_MESSAGE, "6"),
     ],
 )
-def test_the_code_of_a_pull(
+async def test_the_code_of_a_pull(
     remoting: Any,
     names: Any,
     make_route: Any,
@@ -47,20 +46,17 @@ def test_the_code_of_a_pull(
     remoting.servers = {NAMES: names, "b:1": broker}
     names.routes["T"] = make_route({"b": {0: "b:1"}})
 
-    async def main() -> None:
-        instance = ClientInstance(ClientConfig(name_servers=NAMES), remoting=remoting)
-        instance.add_consumer(make_consumer("g", "T"))
-        await instance.route("T")
-        await instance.heartbeat()
-        result = await PullCalls(instance, "g").pull(
-            MessageQueue("b", 0, "T"),
-            7,
-            build_subscription("T", "*"),
-            wait_seconds=20,
-            is_lite=is_lite,
-        )
-        assert (result.messages, result.next_offset) == ([], 7)
-        (asked,) = remoting.sent(code)
-        assert asked.ext["sysFlag"] == flag
-
-    asyncio.run(main())
+    instance = ClientInstance(ClientConfig(name_servers=NAMES), remoting=remoting)
+    instance.add_consumer(make_consumer("g", "T"))
+    await instance.route("T")
+    await instance.heartbeat()
+    result = await PullCalls(instance, "g").pull(
+        MessageQueue("b", 0, "T"),
+        7,
+        build_subscription("T", "*"),
+        wait_seconds=20,
+        is_lite=is_lite,
+    )
+    assert (result.messages, result.next_offset) == ([], 7)
+    (asked,) = remoting.sent(code)
+    assert asked.ext["sysFlag"] == flag

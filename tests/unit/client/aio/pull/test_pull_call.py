@@ -165,15 +165,12 @@ def test_waiting_and_committing_are_flags_with_their_values() -> None:
     assert timeout > 15 + 5
 
 
-def test_the_broker_suggested_last_is_asked_and_a_slave_is_told_no_position() -> None:
+async def test_the_broker_suggested_last_is_asked_and_a_slave_is_told_no_position() -> None:
     brokers = Brokers(_reply(suggested=1), _reply(suggested=0), _reply())
 
-    async def pull_three() -> None:
-        calls = PullCalls(brokers, "g")
-        for _ in range(3):
-            await calls.pull(QUEUE, 5, subscription_of(QUEUE.topic, "*"), commit_offset=4)
-
-    asyncio.run(pull_three())
+    calls = PullCalls(brokers, "g")
+    for _ in range(3):
+        await calls.pull(QUEUE, 5, subscription_of(QUEUE.topic, "*"), commit_offset=4)
     assert [address for address, _, _ in brokers.asked] == ["master:1", "slave:1", "master:1"]
     flags = [int(ext["sysFlag"]) & PullFlag.COMMIT_OFFSET for _, ext, _ in brokers.asked]
     assert flags == [1, 0, 1]

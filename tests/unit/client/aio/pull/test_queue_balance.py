@@ -61,83 +61,71 @@ def balance(remoting: Any, shares: Shares, *, strategy: str | None = "AVG") -> Q
     )
 
 
-def test_a_share_is_told_when_it_changes(remoting: Any, names: Any, make_route: Any) -> None:
+async def test_a_share_is_told_when_it_changes(remoting: Any, names: Any, make_route: Any) -> None:
     group = Group(ME)
     remoting.servers = {NAMES: names, "b:1": group}
     names.routes["T"] = make_route({"b": {0: "b:1"}})
 
-    async def main() -> None:
-        shares = Shares()
-        shared = balance(remoting, shares)
-        shared.add("T")
-        shared.add("T")
-        assert shared.topics == ["T"]
-        shared.start()
-        await until(lambda: shares.seen)
-        assert shares.seen == [("T", 4, [0, 1, 2, 3])]
-        group.client_ids.append("10.0.0.1@other")
-        shared.soon()
-        await until(lambda: len(shares.seen) == 2)
-        assert shares.seen[1] == ("T", 4, [0, 1])
-        asked = len(remoting.sent(RequestCode.GET_CONSUMER_LIST_BY_GROUP))
-        shared.soon()
-        await until(lambda: len(remoting.sent(RequestCode.GET_CONSUMER_LIST_BY_GROUP)) == asked + 1)
-        shared.remove("T")
-        group.client_ids.pop()
-        shared.soon()
-        await asyncio.sleep(0.01)
-        assert len(shares.seen) == 2
-        await shared.stop()
-
-    asyncio.run(main())
+    shares = Shares()
+    shared = balance(remoting, shares)
+    shared.add("T")
+    shared.add("T")
+    assert shared.topics == ["T"]
+    shared.start()
+    await until(lambda: shares.seen)
+    assert shares.seen == [("T", 4, [0, 1, 2, 3])]
+    group.client_ids.append("10.0.0.1@other")
+    shared.soon()
+    await until(lambda: len(shares.seen) == 2)
+    assert shares.seen[1] == ("T", 4, [0, 1])
+    asked = len(remoting.sent(RequestCode.GET_CONSUMER_LIST_BY_GROUP))
+    shared.soon()
+    await until(lambda: len(remoting.sent(RequestCode.GET_CONSUMER_LIST_BY_GROUP)) == asked + 1)
+    shared.remove("T")
+    group.client_ids.pop()
+    shared.soon()
+    await asyncio.sleep(0.01)
+    assert len(shares.seen) == 2
+    await shared.stop()
 
 
-def test_what_cannot_be_shared_out_yet_is_tried_again_soon(
+async def test_what_cannot_be_shared_out_yet_is_tried_again_soon(
     remoting: Any, names: Any, make_route: Any
 ) -> None:
     group = Group()
     remoting.servers = {NAMES: names, "b:1": group}
     names.routes["T"] = make_route({"b": {0: "b:1"}})
 
-    async def main() -> None:
-        shares = Shares()
-        shared = balance(remoting, shares)
-        shared.add("T")
-        shared.add("unknown")
-        shared.start()
-        await until(lambda: remoting.sent(RequestCode.GET_CONSUMER_LIST_BY_GROUP))
-        assert shares.seen == []
-        group.client_ids.append(ME)
-        # The next round is a second away, not a minute.
-        await until(lambda: shares.seen)
-        assert shares.seen == [("T", 4, [0, 1, 2, 3])]
-        await shared.stop()
-
-    asyncio.run(main())
+    shares = Shares()
+    shared = balance(remoting, shares)
+    shared.add("T")
+    shared.add("unknown")
+    shared.start()
+    await until(lambda: remoting.sent(RequestCode.GET_CONSUMER_LIST_BY_GROUP))
+    assert shares.seen == []
+    group.client_ids.append(ME)
+    # The next round is a second away, not a minute.
+    await until(lambda: shares.seen)
+    assert shares.seen == [("T", 4, [0, 1, 2, 3])]
+    await shared.stop()
 
 
-def test_a_client_that_the_broker_does_not_list_holds_nothing(
+async def test_a_client_that_the_broker_does_not_list_holds_nothing(
     remoting: Any, names: Any, make_route: Any
 ) -> None:
     remoting.servers = {NAMES: names, "b:1": Group("10.0.0.1@other")}
     names.routes["T"] = make_route({"b": {0: "b:1"}})
 
-    async def main() -> None:
-        queues, mine = await balance(remoting, Shares()).share("T")
-        assert (len(queues), mine) == (4, [])
-
-    asyncio.run(main())
+    queues, mine = await balance(remoting, Shares()).share("T")
+    assert (len(queues), mine) == (4, [])
 
 
-def test_a_broadcasting_consumer_holds_all_and_asks_nobody(
+async def test_a_broadcasting_consumer_holds_all_and_asks_nobody(
     remoting: Any, names: Any, make_route: Any
 ) -> None:
     remoting.servers = {NAMES: names}
     names.routes["T"] = make_route({"b": {0: "b:1"}, "c": {0: "c:1"}}, queues=2)
 
-    async def main() -> None:
-        queues, mine = await balance(remoting, Shares(), strategy=None).share("T")
-        assert queues == mine
-        assert len(mine) == 4
-
-    asyncio.run(main())
+    queues, mine = await balance(remoting, Shares(), strategy=None).share("T")
+    assert queues == mine
+    assert len(mine) == 4

@@ -97,26 +97,23 @@ async def never(offset: int) -> PullResult:
     raise AssertionError("only a cancellation ends this")
 
 
-def test_pulls_go_on_until_the_cache_is_full_and_again_when_it_is_not() -> None:
-    async def main() -> None:
-        world = World(two_more)
-        world.pullers.start(QUEUE)
-        await until(lambda: world.pullers.has_sleepers)
-        assert world.calls.offsets == [0, 2]
-        assert await world.pullers.arrival(0.0) is False
-        assert len(world.assigned.take(10)) == 2
-        waiting = asyncio.create_task(world.pullers.arrival(5.0))
-        await asyncio.sleep(0)
-        world.pullers.wake()
-        assert await waiting is True
-        await until(lambda: world.pullers.has_sleepers)
-        assert world.calls.offsets == [0, 2, 4]
-        world.pullers.wake()
-        await asyncio.sleep(0.01)
-        assert world.calls.offsets == [0, 2, 4]
-        await world.pullers.close()
-
-    asyncio.run(main())
+async def test_pulls_go_on_until_the_cache_is_full_and_again_when_it_is_not() -> None:
+    world = World(two_more)
+    world.pullers.start(QUEUE)
+    await until(lambda: world.pullers.has_sleepers)
+    assert world.calls.offsets == [0, 2]
+    assert await world.pullers.arrival(0.0) is False
+    assert len(world.assigned.take(10)) == 2
+    waiting = asyncio.create_task(world.pullers.arrival(5.0))
+    await asyncio.sleep(0)
+    world.pullers.wake()
+    assert await waiting is True
+    await until(lambda: world.pullers.has_sleepers)
+    assert world.calls.offsets == [0, 2, 4]
+    world.pullers.wake()
+    await asyncio.sleep(0.01)
+    assert world.calls.offsets == [0, 2, 4]
+    await world.pullers.close()
 
 
 def test_a_failed_pull_is_told_and_made_again() -> None:
@@ -140,84 +137,69 @@ def test_a_failed_pull_is_told_and_made_again() -> None:
     asyncio.run(main())
 
 
-def test_a_busy_broker_is_asked_again_soon() -> None:
+async def test_a_busy_broker_is_asked_again_soon() -> None:
     busy = error_for(Command(0).reply(ResponseCode.FLOW_CONTROL, "busy"), "b:1")
 
-    async def main() -> None:
-        async def fail(offset: int) -> PullResult:
-            raise busy
+    async def fail(offset: int) -> PullResult:
+        raise busy
 
-        # After any other error it would be asked again in a minute.
-        world = World(fail, LitePullConfig(pull_batch_size=2, pull_error_delay_ms=60_000))
-        world.pullers.start(QUEUE)
-        await until(lambda: len(world.calls.offsets) >= 3)
-        assert set(world.failures) == {busy}
-        await world.pullers.close()
-
-    asyncio.run(main())
+    # After any other error it would be asked again in a minute.
+    world = World(fail, LitePullConfig(pull_batch_size=2, pull_error_delay_ms=60_000))
+    world.pullers.start(QUEUE)
+    await until(lambda: len(world.calls.offsets) >= 3)
+    assert set(world.failures) == {busy}
+    await world.pullers.close()
 
 
-def test_a_bug_is_logged_and_does_not_end_the_queue(caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        async def fail(offset: int) -> PullResult:
-            raise KeyError("a bug")
+async def test_a_bug_is_logged_and_does_not_end_the_queue(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail(offset: int) -> PullResult:
+        raise KeyError("a bug")
 
-        world = World(fail)
-        world.pullers.start(QUEUE)
-        await until(lambda: len(world.calls.offsets) >= 2)
-        await world.pullers.close()
-
-    asyncio.run(main())
+    world = World(fail)
+    world.pullers.start(QUEUE)
+    await until(lambda: len(world.calls.offsets) >= 2)
+    await world.pullers.close()
     assert "a bug" in caplog.text
 
 
-def test_a_pull_that_is_held_for_the_old_place_does_not_delay_a_seek() -> None:
-    async def main() -> None:
-        world = World(never)
-        world.pullers.start(QUEUE)
-        await until(lambda: world.calls.offsets == [0])
-        world.calls.answer = two_more
-        world.assigned.seek(QUEUE, 50)
-        world.pullers.start(QUEUE)
-        await until(lambda: len(world.calls.offsets) >= 2)
-        assert world.calls.offsets[1] == 50
-        await world.pullers.close()
-
-    asyncio.run(main())
+async def test_a_pull_that_is_held_for_the_old_place_does_not_delay_a_seek() -> None:
+    world = World(never)
+    world.pullers.start(QUEUE)
+    await until(lambda: world.calls.offsets == [0])
+    world.calls.answer = two_more
+    world.assigned.seek(QUEUE, 50)
+    world.pullers.start(QUEUE)
+    await until(lambda: len(world.calls.offsets) >= 2)
+    assert world.calls.offsets[1] == 50
+    await world.pullers.close()
 
 
-def test_an_answer_that_came_in_the_moment_of_a_seek_is_dropped() -> None:
-    async def main() -> None:
-        reply: asyncio.Future[PullResult] = asyncio.get_running_loop().create_future()
+async def test_an_answer_that_came_in_the_moment_of_a_seek_is_dropped() -> None:
+    reply: asyncio.Future[PullResult] = asyncio.get_running_loop().create_future()
 
-        async def when_it_comes(offset: int) -> PullResult:
-            return await reply
+    async def when_it_comes(offset: int) -> PullResult:
+        return await reply
 
-        world = World(when_it_comes)
-        world.pullers.start(QUEUE)
-        await until(lambda: world.calls.offsets == [0])
-        world.calls.answer = never
-        # The reply is there, but the task that waits for it has not had its turn.
-        reply.set_result(found(0, 1))
-        world.assigned.seek(QUEUE, 50)
-        world.pullers.start(QUEUE)
-        await until(lambda: 50 in world.calls.offsets)
-        assert world.assigned.take(10) == []
-        assert world.assigned.positions() == {QUEUE: 50}
-        await world.pullers.close()
-
-    asyncio.run(main())
+    world = World(when_it_comes)
+    world.pullers.start(QUEUE)
+    await until(lambda: world.calls.offsets == [0])
+    world.calls.answer = never
+    # The reply is there, but the task that waits for it has not had its turn.
+    reply.set_result(found(0, 1))
+    world.assigned.seek(QUEUE, 50)
+    world.pullers.start(QUEUE)
+    await until(lambda: 50 in world.calls.offsets)
+    assert world.assigned.take(10) == []
+    assert world.assigned.positions() == {QUEUE: 50}
+    await world.pullers.close()
 
 
-def test_closing_ends_every_task_and_wakes_who_waits() -> None:
-    async def main() -> None:
-        world = World(never)
-        world.pullers.start(QUEUE)
-        await until(lambda: world.calls.offsets == [0])
-        waiting = asyncio.create_task(world.pullers.arrival(60.0))
-        await asyncio.sleep(0)
-        await world.pullers.close()
-        assert await waiting is True
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    asyncio.run(main())
+async def test_closing_ends_every_task_and_wakes_who_waits() -> None:
+    world = World(never)
+    world.pullers.start(QUEUE)
+    await until(lambda: world.calls.offsets == [0])
+    waiting = asyncio.create_task(world.pullers.arrival(60.0))
+    await asyncio.sleep(0)
+    await world.pullers.close()
+    assert await waiting is True
+    assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -45,45 +45,33 @@ def _handover(instance: Instance) -> Handover:
     return Handover(made, "g")
 
 
-def test_whoever_lists_a_queue_has_it() -> None:
-    async def scenario() -> None:
-        asking = _handover(Instance(old=[QUEUES[1]], other=[]))
-        assert await asking.has_queue("old", QUEUES[1])
-        assert not await asking.has_queue("old", QUEUES[0])
-        assert not await asking.has_queue("other", QUEUES[1])
-
-    asyncio.run(scenario())
+async def test_whoever_lists_a_queue_has_it() -> None:
+    asking = _handover(Instance(old=[QUEUES[1]], other=[]))
+    assert await asking.has_queue("old", QUEUES[1])
+    assert not await asking.has_queue("old", QUEUES[0])
+    assert not await asking.has_queue("other", QUEUES[1])
 
 
-def test_one_question_serves_all_queues_of_an_owner() -> None:
-    async def scenario() -> None:
-        instance = Instance(old=[QUEUES[2]])
-        asking = _handover(instance)
-        answers = await asyncio.gather(*(asking.has_queue("old", queue) for queue in QUEUES))
-        assert answers == [False, False, True]
-        assert instance.questions == 1
-        await asking.has_queue("old", QUEUES[0])
-        assert instance.questions == 2
-
-    asyncio.run(scenario())
+async def test_one_question_serves_all_queues_of_an_owner() -> None:
+    instance = Instance(old=[QUEUES[2]])
+    asking = _handover(instance)
+    answers = await asyncio.gather(*(asking.has_queue("old", queue) for queue in QUEUES))
+    assert answers == [False, False, True]
+    assert instance.questions == 1
+    await asking.has_queue("old", QUEUES[0])
+    assert instance.questions == 2
 
 
-def test_an_owner_that_cannot_be_asked_is_an_error() -> None:
-    async def scenario() -> None:
-        with pytest.raises(BrokerReplyError, match="not online"):
-            await _handover(Instance()).has_queue("gone", QUEUES[0])
-
-    asyncio.run(scenario())
+async def test_an_owner_that_cannot_be_asked_is_an_error() -> None:
+    with pytest.raises(BrokerReplyError, match="not online"):
+        await _handover(Instance()).has_queue("gone", QUEUES[0])
 
 
-def test_closing_ends_questions_on_their_way() -> None:
-    async def scenario() -> None:
-        asking = _handover(Instance(old=[QUEUES[0]]))
-        waiting = asyncio.create_task(asking.has_queue("old", QUEUES[0]))
-        await asyncio.sleep(0)
-        waiting.cancel()
-        await asking.close()
-        await asyncio.wait([waiting])
-        assert waiting.cancelled()
-
-    asyncio.run(scenario())
+async def test_closing_ends_questions_on_their_way() -> None:
+    asking = _handover(Instance(old=[QUEUES[0]]))
+    waiting = asyncio.create_task(asking.has_queue("old", QUEUES[0]))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asking.close()
+    await asyncio.wait([waiting])
+    assert waiting.cancelled()

@@ -59,7 +59,7 @@ def test_what_it_raises_is_logged_and_means_later(caplog: pytest.LogCaptureFixtu
     assert "not today" in caplog.text
 
 
-def test_a_cancellation_inside_of_it_is_a_failure_and_one_of_it_is_not() -> None:
+async def test_a_cancellation_inside_of_it_is_a_failure_and_one_of_it_is_not() -> None:
     async def inner(_: object) -> None:
         task = asyncio.create_task(asyncio.sleep(10))
         task.cancel()
@@ -68,15 +68,12 @@ def test_a_cancellation_inside_of_it_is_a_failure_and_one_of_it_is_not() -> None
     async def endless(_: object) -> None:
         await asyncio.Event().wait()
 
-    async def scenario() -> None:
-        assert await ListenerCall("g", listener=inner).call(QUEUE, MESSAGES[:1]) == Verdict(0)
-        call = asyncio.create_task(ListenerCall("g", listener=endless).call(QUEUE, MESSAGES[:1]))
-        await asyncio.sleep(0)
-        call.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await call
-
-    asyncio.run(scenario())
+    assert await ListenerCall("g", listener=inner).call(QUEUE, MESSAGES[:1]) == Verdict(0)
+    call = asyncio.create_task(ListenerCall("g", listener=endless).call(QUEUE, MESSAGES[:1]))
+    await asyncio.sleep(0)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
 
 
 @pytest.mark.parametrize(

@@ -69,78 +69,63 @@ async def _until(condition: Callable[[], object]) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("count", [1, 7])
-def test_every_job_runs_once(kind: str, count: int) -> None:
-    async def scenario() -> None:
-        bench = Bench(kind, count, waits=False)
-        jobs = _jobs(_held(), 2000)
-        for at in range(0, 2000, 37):
-            bench.workers.submit(jobs[at : at + 37])
-            if at % 111 == 0:
-                await asyncio.sleep(0)
-        await _until(lambda: len(bench.ended) == 2000)
-        assert set(map(id, bench.ended)) == set(map(id, jobs))
-        await bench.workers.close(5)
-
-    asyncio.run(scenario())
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_as_many_run_side_by_side_as_there_are_workers(kind: str) -> None:
-    async def scenario() -> None:
-        bench = Bench(kind, 3, waits=True)
-        bench.workers.submit(_jobs(_held(), 8))
-        await _until(lambda: bench.begun == 3)
-        await asyncio.sleep(0.02)
-        assert bench.begun == 3
-        assert sum(job is not None for job in bench.workers.running) == 3
-        bench.open(2)
-        await _until(lambda: bench.begun == 5)
-        bench.open(6)
-        await _until(lambda: len(bench.ended) == 8)
-        assert bench.workers.running == [None] * 3
-        await bench.workers.close(5)
-
-    asyncio.run(scenario())
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_jobs_of_a_queue_that_were_not_begun_can_be_withdrawn(kind: str) -> None:
-    async def scenario() -> None:
-        bench = Bench(kind, 1, waits=True)
-        kept, dropped = _held(0), _held(1)
-        bench.workers.submit(_jobs(kept, 2))
-        bench.workers.submit(_jobs(dropped, 5))
-        await _until(lambda: bench.begun == 1)
-        assert bench.workers.withdraw(dropped) == 5
-        bench.open(7)
-        await _until(lambda: len(bench.ended) == 2)
-        assert {job.held for job in bench.ended} == {kept}
-        await bench.workers.close(5)
-
-    asyncio.run(scenario())
-
-
-def test_a_task_whose_jobs_never_wait_lets_others_run() -> None:
-    async def scenario() -> None:
-        bench = Bench("tasks", 1, waits=False)
-        bench.workers.submit(_jobs(_held(), 10_000))
-        turns = 0
-        while len(bench.ended) < 10_000:
+async def test_every_job_runs_once(kind: str, count: int) -> None:
+    bench = Bench(kind, count, waits=False)
+    jobs = _jobs(_held(), 2000)
+    for at in range(0, 2000, 37):
+        bench.workers.submit(jobs[at : at + 37])
+        if at % 111 == 0:
             await asyncio.sleep(0)
-            turns += 1
-        assert turns > 100
-        await bench.workers.close(5)
-
-    asyncio.run(scenario())
+    await _until(lambda: len(bench.ended) == 2000)
+    assert set(map(id, bench.ended)) == set(map(id, jobs))
+    await bench.workers.close(5)
 
 
-def test_closing_does_not_wait_for_a_thread_that_hangs() -> None:
-    async def scenario() -> None:
-        bench = Bench("threads", 2, waits=True)
-        bench.workers.submit(_jobs(_held(), 1))
-        await _until(lambda: bench.begun == 1)
-        async with asyncio.timeout(5):
-            await bench.workers.close(0.05)
-        bench.open(1)
+@pytest.mark.parametrize("kind", KINDS)
+async def test_as_many_run_side_by_side_as_there_are_workers(kind: str) -> None:
+    bench = Bench(kind, 3, waits=True)
+    bench.workers.submit(_jobs(_held(), 8))
+    await _until(lambda: bench.begun == 3)
+    await asyncio.sleep(0.02)
+    assert bench.begun == 3
+    assert sum(job is not None for job in bench.workers.running) == 3
+    bench.open(2)
+    await _until(lambda: bench.begun == 5)
+    bench.open(6)
+    await _until(lambda: len(bench.ended) == 8)
+    assert bench.workers.running == [None] * 3
+    await bench.workers.close(5)
 
-    asyncio.run(scenario())
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_jobs_of_a_queue_that_were_not_begun_can_be_withdrawn(kind: str) -> None:
+    bench = Bench(kind, 1, waits=True)
+    kept, dropped = _held(0), _held(1)
+    bench.workers.submit(_jobs(kept, 2))
+    bench.workers.submit(_jobs(dropped, 5))
+    await _until(lambda: bench.begun == 1)
+    assert bench.workers.withdraw(dropped) == 5
+    bench.open(7)
+    await _until(lambda: len(bench.ended) == 2)
+    assert {job.held for job in bench.ended} == {kept}
+    await bench.workers.close(5)
+
+
+async def test_a_task_whose_jobs_never_wait_lets_others_run() -> None:
+    bench = Bench("tasks", 1, waits=False)
+    bench.workers.submit(_jobs(_held(), 10_000))
+    turns = 0
+    while len(bench.ended) < 10_000:
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns > 100
+    await bench.workers.close(5)
+
+
+async def test_closing_does_not_wait_for_a_thread_that_hangs() -> None:
+    bench = Bench("threads", 2, waits=True)
+    bench.workers.submit(_jobs(_held(), 1))
+    await _until(lambda: bench.begun == 1)
+    async with asyncio.timeout(5):
+        await bench.workers.close(0.05)
+    bench.open(1)

@@ -385,17 +385,14 @@ def test_who_wants_no_retries_is_told_at_once(
     _run(work, retries=0)
 
 
-def test_starting_twice_at_once_is_starting_once(
+async def test_starting_twice_at_once_is_starting_once(
     brokers: dict[str, FakeBroker], remoting: Any
 ) -> None:
-    async def run() -> None:
-        producer = Producer("pg", name_servers=NAME_SERVER)
-        await asyncio.gather(producer.start(), producer.start())
-        await producer.send(MESSAGE)
-        await asyncio.gather(producer.close(), producer.close())
-        assert remoting.is_closed
-
-    asyncio.run(run())
+    producer = Producer("pg", name_servers=NAME_SERVER)
+    await asyncio.gather(producer.start(), producer.start())
+    await producer.send(MESSAGE)
+    await asyncio.gather(producer.close(), producer.close())
+    assert remoting.is_closed
 
 
 def test_after_a_failure_the_route_is_asked_for_again(
@@ -520,7 +517,7 @@ def test_a_hook_sees_every_attempt(brokers: dict[str, FakeBroker]) -> None:
     assert seen[0][0] != seen[1][0]
 
 
-def test_closing_waits_for_sends_in_the_background(
+async def test_closing_waits_for_sends_in_the_background(
     brokers: dict[str, FakeBroker], remoting: Any
 ) -> None:
     gate = asyncio.Event()
@@ -532,17 +529,14 @@ def test_closing_waits_for_sends_in_the_background(
     for addresses in BROKERS.values():
         remoting.servers[addresses[0]] = slow
 
-    async def run() -> None:
-        producer = Producer("pg", name_servers=NAME_SERVER)
-        await producer.start()
-        future = producer.send_soon(MESSAGE)
-        closing = asyncio.create_task(producer.close())
-        await asyncio.sleep(0)
-        gate.set()
-        await closing
-        assert (await future).status is SendStatus.SEND_OK
-
-    asyncio.run(run())
+    producer = Producer("pg", name_servers=NAME_SERVER)
+    await producer.start()
+    future = producer.send_soon(MESSAGE)
+    closing = asyncio.create_task(producer.close())
+    await asyncio.sleep(0)
+    gate.set()
+    await closing
+    assert (await future).status is SendStatus.SEND_OK
 
 
 def test_signed_requests_are_signed_anew_for_each_attempt(brokers: dict[str, FakeBroker]) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import zlib
 
 import pytest
@@ -32,72 +31,55 @@ def _push(correlation_id: str, body: bytes = b"answer", **changes: str) -> Comma
     return Command(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, ext, body)
 
 
-def test_a_reply_finds_who_waits_for_it() -> None:
-    async def run() -> None:
-        pending = PendingRequests(10)
-        first_id, first = pending.add()
-        second_id, second = pending.add()
-        pending.arrived(_push(second_id, b"two"))
-        pending.arrived(_push(first_id, zlib.compress(b"one"), sysFlag="769"))
-        pending.arrived(_push("somebody else's"))
-        pending.arrived(_push(second_id, b"twice"))
-        one, two = await first, await second
-        assert (one.body, two.body) == (b"one", b"two")
-        assert (two.topic, two.born_host, two.store_host) == (
-            "C_REPLY_TOPIC",
-            "10.0.0.7:40000",
-            "10.0.0.1:10911",
-        )
-        assert len(pending) == 0
-
-    asyncio.run(run())
+async def test_a_reply_finds_who_waits_for_it() -> None:
+    pending = PendingRequests(10)
+    first_id, first = pending.add()
+    second_id, second = pending.add()
+    pending.arrived(_push(second_id, b"two"))
+    pending.arrived(_push(first_id, zlib.compress(b"one"), sysFlag="769"))
+    pending.arrived(_push("somebody else's"))
+    pending.arrived(_push(second_id, b"twice"))
+    one, two = await first, await second
+    assert (one.body, two.body) == (b"one", b"two")
+    assert (two.topic, two.born_host, two.store_host) == (
+        "C_REPLY_TOPIC",
+        "10.0.0.7:40000",
+        "10.0.0.1:10911",
+    )
+    assert len(pending) == 0
 
 
-def test_a_broken_reply_is_told_to_who_waits() -> None:
-    async def run() -> None:
-        pending = PendingRequests(10)
-        correlation_id, future = pending.add()
-        pending.arrived(_push(correlation_id, b"no zlib", sysFlag="769"))
-        with pytest.raises(RemoteProtocolError, match="broken"):
-            await future
-
-    asyncio.run(run())
+async def test_a_broken_reply_is_told_to_who_waits() -> None:
+    pending = PendingRequests(10)
+    correlation_id, future = pending.add()
+    pending.arrived(_push(correlation_id, b"no zlib", sysFlag="769"))
+    with pytest.raises(RemoteProtocolError, match="broken"):
+        await future
 
 
-def test_time_runs_out() -> None:
-    async def run() -> None:
-        pending = PendingRequests(10)
-        _, future = pending.add()
-        with pytest.raises(
-            RequestTimedOut, match="no reply to a request to 'T' within 3 s"
-        ) as raised:
-            await wait_for_reply(future, -1, "T", 3.0)
-        assert raised.value.code == 10006
-
-    asyncio.run(run())
+async def test_time_runs_out() -> None:
+    pending = PendingRequests(10)
+    _, future = pending.add()
+    with pytest.raises(RequestTimedOut, match="no reply to a request to 'T' within 3 s") as raised:
+        await wait_for_reply(future, -1, "T", 3.0)
+    assert raised.value.code == 10006
 
 
-def test_the_number_of_waiting_requests_is_bounded() -> None:
-    async def run() -> None:
-        pending = PendingRequests(1)
-        correlation_id, _ = pending.add()
-        with pytest.raises(TooManyInFlight):
-            pending.add()
-        pending.forget(correlation_id)
+async def test_the_number_of_waiting_requests_is_bounded() -> None:
+    pending = PendingRequests(1)
+    correlation_id, _ = pending.add()
+    with pytest.raises(TooManyInFlight):
         pending.add()
+    pending.forget(correlation_id)
+    pending.add()
 
-    asyncio.run(run())
 
-
-def test_closing_ends_the_waiting() -> None:
-    async def run() -> None:
-        pending = PendingRequests(1)
-        _, future = pending.add()
-        pending.close()
-        with pytest.raises(ClientClosed):
-            await future
-
-    asyncio.run(run())
+async def test_closing_ends_the_waiting() -> None:
+    pending = PendingRequests(1)
+    _, future = pending.add()
+    pending.close()
+    with pytest.raises(ClientClosed):
+        await future
 
 
 REQUEST = {"CLUSTER": "C", "CORRELATION_ID": "id", "REPLY_TO_CLIENT": "client", "TTL": "3000"}

@@ -132,22 +132,19 @@ def _check_request(number: int) -> Command:
     return Command(RequestCode.CHECK_TRANSACTION_STATE, ext, record)
 
 
-def test_a_check_is_answered_with_the_brokers_own_offsets(remoting: Any) -> None:
+async def test_a_check_is_answered_with_the_brokers_own_offsets(remoting: Any) -> None:
     async def check(message: ReceivedMessage) -> TransactionState:
         if message.body == b"half-1":
             raise ValueError("no idea")
         return TransactionState.ROLLBACK
 
-    async def run() -> None:
-        async with TransactionProducer(
-            "pg", execute=_unknown, check=check, name_servers=NAME_SERVER
-        ) as producer:
-            for number in range(2):
-                await producer._check_transaction(BROKER, _check_request(number))
-            while len(_ends(remoting)) < 2:
-                await asyncio.sleep(0)
-
-    asyncio.run(run())
+    async with TransactionProducer(
+        "pg", execute=_unknown, check=check, name_servers=NAME_SERVER
+    ) as producer:
+        for number in range(2):
+            await producer._check_transaction(BROKER, _check_request(number))
+        while len(_ends(remoting)) < 2:
+            await asyncio.sleep(0)
     rolled_back, unknown = _ends(remoting)
     assert rolled_back == EndTransactionHeader(
         producer_group="pg",
@@ -161,54 +158,48 @@ def test_a_check_is_answered_with_the_brokers_own_offsets(remoting: Any) -> None
     assert (unknown.msg_id, unknown.commit_or_rollback) == ("ID1", 0)
 
 
-def test_checks_that_wait_are_bounded(remoting: Any, caplog: pytest.LogCaptureFixture) -> None:
-    async def run() -> None:
-        gate = asyncio.Event()
+async def test_checks_that_wait_are_bounded(
+    remoting: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate = asyncio.Event()
 
-        async def check(message: ReceivedMessage) -> TransactionState:
-            await gate.wait()
-            return TransactionState.COMMIT
+    async def check(message: ReceivedMessage) -> TransactionState:
+        await gate.wait()
+        return TransactionState.COMMIT
 
-        async with TransactionProducer(
-            "pg",
-            execute=_unknown,
-            check=check,
-            name_servers=NAME_SERVER,
-            config=ProducerConfig(check_queue_max=2),
-        ) as producer:
-            for number in range(4):
-                await producer._check_transaction(BROKER, _check_request(number))
-                # The first one is taken up and waits in the check itself.
-                await asyncio.sleep(0)
-            assert caplog.text.count("transaction check dropped") == 1
-            gate.set()
-            while len(_ends(remoting)) < 3:
-                await asyncio.sleep(0)
-            # What was dropped is asked again by the broker, and answered then.
-            await producer._check_transaction(BROKER, _check_request(3))
-            while len(_ends(remoting)) < 4:
-                await asyncio.sleep(0)
-
-    asyncio.run(run())
+    async with TransactionProducer(
+        "pg",
+        execute=_unknown,
+        check=check,
+        name_servers=NAME_SERVER,
+        config=ProducerConfig(check_queue_max=2),
+    ) as producer:
+        for number in range(4):
+            await producer._check_transaction(BROKER, _check_request(number))
+            # The first one is taken up and waits in the check itself.
+            await asyncio.sleep(0)
+        assert caplog.text.count("transaction check dropped") == 1
+        gate.set()
+        while len(_ends(remoting)) < 3:
+            await asyncio.sleep(0)
+        # What was dropped is asked again by the broker, and answered then.
+        await producer._check_transaction(BROKER, _check_request(3))
+        while len(_ends(remoting)) < 4:
+            await asyncio.sleep(0)
 
 
-def test_hooks_see_outcomes(remoting: Any) -> None:
+async def test_hooks_see_outcomes(remoting: Any) -> None:
     seen: list[tuple[str, str, bool]] = []
 
-    async def run() -> None:
-        async with TransactionProducer(
-            "pg",
-            execute=lambda *arguments: TransactionState.COMMIT,
-            check=_unknown,
-            name_servers=NAME_SERVER,
-        ) as producer:
-            producer.add_end_hook(
-                lambda end: seen.append((end.address, end.state, end.is_from_check))
-            )
-            await producer.send_transaction(MESSAGE)
-            await producer._check_transaction(BROKER, _check_request(0))
-            while len(seen) < 2:
-                await asyncio.sleep(0.001)
-
-    asyncio.run(run())
+    async with TransactionProducer(
+        "pg",
+        execute=lambda *arguments: TransactionState.COMMIT,
+        check=_unknown,
+        name_servers=NAME_SERVER,
+    ) as producer:
+        producer.add_end_hook(lambda end: seen.append((end.address, end.state, end.is_from_check)))
+        await producer.send_transaction(MESSAGE)
+        await producer._check_transaction(BROKER, _check_request(0))
+        while len(seen) < 2:
+            await asyncio.sleep(0.001)
     assert seen == [(BROKER, "COMMIT", False), (BROKER, "UNKNOWN", True)]

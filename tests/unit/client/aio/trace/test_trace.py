@@ -292,62 +292,53 @@ def test_a_topic_that_cannot_be_is_refused() -> None:
         TraceConfig(trace_topic="a b")
 
 
-def test_records_travel_together_and_are_found_by_ids_and_keys() -> None:
-    async def main() -> None:
-        producer = FakeProducer()
-        dispatcher = _dispatcher(producer, batch_max=2, flush_interval_ms=60_000)
-        dispatcher.start()
-        for number in range(5):
-            dispatcher.append(_record(number, "a b"))
-        await _until(lambda: len(producer.messages) >= 2)
-        await dispatcher.close()
-        assert producer.ids == ["M0", "M1", "M2", "M3", "M4"]
-        assert producer.messages[0].topic == TRACE
-        assert list(producer.messages[0].keys) == ["M0", "a", "b", "M1"]
-        assert (dispatcher.sent, dispatcher.dropped) == (5, 0)
-        assert not producer.is_open
-        # The inner producer is not traced, and its group tells whose it is.
-        assert producer.config is not None
-        assert not producer.config.trace.is_trace_on
-        assert producer.config.client.namespace == ""
-        assert producer.group.startswith("_INNER_TRACE_PRODUCER-g-PRODUCE-")
-
-    asyncio.run(main())
+async def test_records_travel_together_and_are_found_by_ids_and_keys() -> None:
+    producer = FakeProducer()
+    dispatcher = _dispatcher(producer, batch_max=2, flush_interval_ms=60_000)
+    dispatcher.start()
+    for number in range(5):
+        dispatcher.append(_record(number, "a b"))
+    await _until(lambda: len(producer.messages) >= 2)
+    await dispatcher.close()
+    assert producer.ids == ["M0", "M1", "M2", "M3", "M4"]
+    assert producer.messages[0].topic == TRACE
+    assert list(producer.messages[0].keys) == ["M0", "a", "b", "M1"]
+    assert (dispatcher.sent, dispatcher.dropped) == (5, 0)
+    assert not producer.is_open
+    # The inner producer is not traced, and its group tells whose it is.
+    assert producer.config is not None
+    assert not producer.config.trace.is_trace_on
+    assert producer.config.client.namespace == ""
+    assert producer.group.startswith("_INNER_TRACE_PRODUCER-g-PRODUCE-")
 
 
-def test_a_client_with_a_name_shares_it_with_nobody() -> None:
+async def test_a_client_with_a_name_shares_it_with_nobody() -> None:
     names: set[str] = set()
     groups: set[str] = set()
 
-    async def main() -> None:
-        for _ in range(2):
-            producer = FakeProducer()
-            client = ClientConfig(instance_name="worker")
-            config = TraceConfig(is_trace_on=True)
-            dispatcher = make_dispatcher("g" * 255, "CONSUME", config, client, producer)
-            assert dispatcher is not None
-            dispatcher.start()
-            await dispatcher.close()
-            assert producer.config is not None
-            names.add(producer.config.client.instance_name)
-            groups.add(producer.group)
-
-    asyncio.run(main())
+    for _ in range(2):
+        producer = FakeProducer()
+        client = ClientConfig(instance_name="worker")
+        config = TraceConfig(is_trace_on=True)
+        dispatcher = make_dispatcher("g" * 255, "CONSUME", config, client, producer)
+        assert dispatcher is not None
+        dispatcher.start()
+        await dispatcher.close()
+        assert producer.config is not None
+        names.add(producer.config.client.instance_name)
+        groups.add(producer.group)
     assert len(names) == len(groups) == 2
     assert all(name.startswith("worker-trace-") for name in names)
     assert all(len(group) == 255 and "-CONSUME-" in group for group in groups)
 
 
-def test_a_lone_record_leaves_after_the_interval() -> None:
-    async def main() -> None:
-        producer = FakeProducer()
-        dispatcher = _dispatcher(producer)
-        dispatcher.start()
-        dispatcher.append(_record(1))
-        await _until(lambda: producer.ids == ["M1"])
-        await dispatcher.close()
-
-    asyncio.run(main())
+async def test_a_lone_record_leaves_after_the_interval() -> None:
+    producer = FakeProducer()
+    dispatcher = _dispatcher(producer)
+    dispatcher.start()
+    dispatcher.append(_record(1))
+    await _until(lambda: producer.ids == ["M1"])
+    await dispatcher.close()
 
 
 def test_a_full_queue_drops_and_counts(caplog: pytest.LogCaptureFixture) -> None:
@@ -367,64 +358,54 @@ def test_a_full_queue_drops_and_counts(caplog: pytest.LogCaptureFixture) -> None
     assert "count=7" in caplog.text
 
 
-def test_a_failed_send_loses_its_records_and_no_others() -> None:
-    async def main() -> None:
-        producer = FakeProducer()
-        producer.failures = 1
-        dispatcher = _dispatcher(producer, batch_max=1)
-        dispatcher.start()
-        dispatcher.append(_record(1))
-        dispatcher.append(_record(2))
-        await dispatcher.close()
-        assert producer.ids == ["M2"]
-        assert (dispatcher.sent, dispatcher.dropped) == (1, 1)
-
-    asyncio.run(main())
+async def test_a_failed_send_loses_its_records_and_no_others() -> None:
+    producer = FakeProducer()
+    producer.failures = 1
+    dispatcher = _dispatcher(producer, batch_max=1)
+    dispatcher.start()
+    dispatcher.append(_record(1))
+    dispatcher.append(_record(2))
+    await dispatcher.close()
+    assert producer.ids == ["M2"]
+    assert (dispatcher.sent, dispatcher.dropped) == (1, 1)
 
 
-def test_a_producer_that_cannot_start_is_tried_again() -> None:
-    async def main() -> None:
-        producer = FakeProducer()
-        producer.start_failures = 2
-        dispatcher = _dispatcher(producer)
-        dispatcher.start()
-        dispatcher.append(_record(1))
-        await _until(lambda: producer.ids == ["M1"])
-        await dispatcher.close()
-
-    asyncio.run(main())
+async def test_a_producer_that_cannot_start_is_tried_again() -> None:
+    producer = FakeProducer()
+    producer.start_failures = 2
+    dispatcher = _dispatcher(producer)
+    dispatcher.start()
+    dispatcher.append(_record(1))
+    await _until(lambda: producer.ids == ["M1"])
+    await dispatcher.close()
 
 
-def test_close_does_not_wait_for_a_dead_broker_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_close_does_not_wait_for_a_dead_broker_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("cometmq.client.aio.trace.trace_dispatcher.CLOSE_SECONDS_MAX", 0.02)
 
-    async def main() -> None:
-        producer = FakeProducer()
-        producer.block.clear()
-        dispatcher = _dispatcher(producer, batch_max=1)
-        dispatcher.start()
-        dispatcher.append(_record(1))
-        dispatcher.append(_record(2))
-        async with asyncio.timeout(5):
-            await dispatcher.close()
-        assert not producer.is_open
-        assert dispatcher.dropped >= 1
-
-    asyncio.run(main())
-
-
-def test_other_threads_may_append() -> None:
-    async def main() -> None:
-        producer = FakeProducer()
-        dispatcher = _dispatcher(producer, batch_max=4)
-        dispatcher.start()
-        await asyncio.gather(
-            *(asyncio.to_thread(dispatcher.append, _record(number)) for number in range(50))
-        )
+    producer = FakeProducer()
+    producer.block.clear()
+    dispatcher = _dispatcher(producer, batch_max=1)
+    dispatcher.start()
+    dispatcher.append(_record(1))
+    dispatcher.append(_record(2))
+    async with asyncio.timeout(5):
         await dispatcher.close()
-        assert sorted(producer.ids) == sorted(f"M{number}" for number in range(50))
+    assert not producer.is_open
+    assert dispatcher.dropped >= 1
 
-    asyncio.run(main())
+
+async def test_other_threads_may_append() -> None:
+    producer = FakeProducer()
+    dispatcher = _dispatcher(producer, batch_max=4)
+    dispatcher.start()
+    await asyncio.gather(
+        *(asyncio.to_thread(dispatcher.append, _record(number)) for number in range(50))
+    )
+    await dispatcher.close()
+    assert sorted(producer.ids) == sorted(f"M{number}" for number in range(50))
 
 
 def test_what_cannot_be_written_is_left_out_and_bodies_stay_small() -> None:
