@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.eventually import eventually
 
 from cometmq.base.clock import SystemClock
 from cometmq.base.disk import SystemFiles
@@ -108,18 +109,12 @@ def sides(directory: Path) -> Iterator[tuple[Side, Side]]:
         slave.store.close()
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(SECONDS_MAX):
-        while not condition():
-            await asyncio.sleep(0.01)
-
-
 async def copied(master: Side, slave: Side) -> list[Stored]:
     port, address = await serve(master)
     link = SlaveLink(slave.store.replica, file_bytes=FILE_BYTES, cut_tail=lambda *_: None)
     stored = master.put(COUNT)
     link.follow(address)
-    await until(lambda: slave.store.replica.dispatched == master.store.max_physical)
+    await eventually(lambda: slave.store.replica.dispatched == master.store.max_physical)
     await link.stop()
     await port.stop()
     return stored
@@ -161,7 +156,7 @@ def test_a_record_is_healed_from_the_other_side_and_delivered(
         healer = Healer(ill.store, lambda: [address], file_bytes=FILE_BYTES)
         healer.start()
         assert ill.delivered().keys().isdisjoint({0, 7, 8, 250, COUNT - 1})
-        await until(lambda: ill.store.damages.healed_count == 5)
+        await eventually(lambda: ill.store.damages.healed_count == 5)
         assert ill.delivered() == WHOLE
         assert ill.log() == well.log()
         assert ill.store.damages.known == []
@@ -182,7 +177,7 @@ def test_what_rotted_while_the_broker_was_stopped_is_healed_after_the_start(tmp_
         port, address = await serve(slave)
         healer = Healer(master.store, lambda: [address], file_bytes=FILE_BYTES)
         healer.start()
-        await until(lambda: master.store.damages.healed_count == 2)
+        await eventually(lambda: master.store.damages.healed_count == 2)
         assert master.delivered() == WHOLE
         await healer.stop()
         await port.stop()
@@ -205,7 +200,7 @@ def test_a_replica_without_the_record_or_of_another_log_does_not_heal(tmp_path: 
         healer = Healer(master.store, lambda: [gone, address], file_bytes=FILE_BYTES)
         healer.start()
         master.delivered()
-        await until(lambda: not healer.is_busy)
+        await eventually(lambda: not healer.is_busy)
         assert master.delivered() == {
             number: data for number, data in WHOLE.items() if number not in (20, COUNT - 1)
         }
@@ -227,7 +222,7 @@ def test_a_slave_copies_a_damaged_record_and_goes_on_but_does_not_deliver_it(
         port, address = await serve(master)
         link = SlaveLink(slave.store.replica, file_bytes=FILE_BYTES, cut_tail=lambda *_: None)
         link.follow(address)
-        await until(lambda: slave.store.replica.dispatched == master.store.max_physical)
+        await eventually(lambda: slave.store.replica.dispatched == master.store.max_physical)
         healthy = {number: data for number, data in WHOLE.items() if number != 30}
         assert slave.delivered() == healthy == master.delivered()
         await link.stop()
@@ -249,7 +244,7 @@ def test_who_fetches_a_record_is_no_replica(tmp_path: Path) -> None:
         writer.close()
         link = SlaveLink(slave.store.replica, file_bytes=FILE_BYTES, cut_tail=lambda *_: None)
         link.follow(address)
-        await until(lambda: port.replicas.copied_to(2) == master.store.max_physical)
+        await eventually(lambda: port.replicas.copied_to(2) == master.store.max_physical)
         await link.stop()
         await port.stop()
 
@@ -269,10 +264,10 @@ def test_a_slave_does_not_give_a_good_record_for_a_damaged_one(tmp_path: Path) -
             cut_tail=lambda offset, _: cuts.append(offset),
         )
         link.follow(address)
-        await until(lambda: "is damaged at the master" in link._told)
+        await eventually(lambda: "is damaged at the master" in link._told)
         assert not link.is_following
         master.flip(stored[-2], 100)
-        await until(lambda: link.is_following)
+        await eventually(lambda: link.is_following)
         assert cuts == []
         assert slave.log() == good
         await link.stop()
@@ -303,7 +298,7 @@ def test_random_flips_are_never_delivered_as_good(tmp_path: Path) -> None:
     rng = random.Random(20261118)
 
     async def settled(healer: Healer) -> None:
-        await until(lambda: not healer.is_busy)
+        await eventually(lambda: not healer.is_busy)
 
     covered = [*range(16), *range(20, 36), *range(84, 88)]
 

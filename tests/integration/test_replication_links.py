@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.eventually import eventually
 
 from cometmq.base.clock import SystemClock
 from cometmq.base.disk import SystemFiles
@@ -59,13 +60,6 @@ def sides(directory: Path) -> Iterator[tuple[Side, Side]]:
         slave.store.close()
 
 
-async def until(condition: object) -> None:
-    assert callable(condition)
-    async with asyncio.timeout(SECONDS_MAX):
-        while not condition():
-            await asyncio.sleep(0.01)
-
-
 def test_a_slave_copies_and_confirms(tmp_path: Path) -> None:
     async def scenario(master: Side, slave: Side) -> None:
         config = ReplicationConfig()
@@ -80,14 +74,14 @@ def test_a_slave_copies_and_confirms(tmp_path: Path) -> None:
         link = SlaveLink(slave.store.replica, file_bytes=FILE_BYTES, cut_tail=lambda *_: None)
         master.put(3000)
         link.follow(f"127.0.0.1:{bound}")
-        await until(lambda: port.replicas.copied_to(2) == master.store.max_physical)
+        await eventually(lambda: port.replicas.copied_to(2) == master.store.max_physical)
         master.put(100)
         port.log_grew()
-        await until(lambda: port.replicas.copied_to(2) == master.store.max_physical)
-        await until(lambda: slave.store.replica.dispatched == master.store.max_physical)
+        await eventually(lambda: port.replicas.copied_to(2) == master.store.max_physical)
+        await eventually(lambda: slave.store.replica.dispatched == master.store.max_physical)
         assert slave.store.max_offset("T", 0) == master.store.max_offset("T", 0)
         await link.stop()
-        await until(lambda: len(port.replicas) == 0)
+        await eventually(lambda: len(port.replicas) == 0)
         await port.stop()
 
     with sides(tmp_path) as (master, slave):
@@ -125,7 +119,7 @@ def test_others_have_their_turn_while_a_slave_catches_up(
         link = SlaveLink(slave.store.replica, file_bytes=FILE_BYTES, cut_tail=lambda *_: None)
         watching = asyncio.create_task(watch(slave))
         link.follow(f"127.0.0.1:{bound}")
-        await until(lambda: slave.store.replica.dispatched == master.store.max_physical)
+        await eventually(lambda: slave.store.replica.dispatched == master.store.max_physical)
         watching.cancel()
         await link.stop()
         await port.stop()

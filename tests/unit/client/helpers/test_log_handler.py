@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
+from tests.eventually import wait_until
 
 from cometmq.base.errors import ConnectFailed, UsageError
 from cometmq.client.aio.send.producer import PartlySent
@@ -64,18 +65,11 @@ def make(producer: FakeProducer) -> Iterator[Callable[..., TopicHandler]]:
         handler.close()
 
 
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
-
-
 def test_records_become_messages(make: Callable[..., TopicHandler], producer: FakeProducer) -> None:
     handler = make()
     handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
     logging.getLogger("app.orders").warning("order %d is late ü", 17)
-    _until(lambda: bool(producer.messages))
+    wait_until(lambda: bool(producer.messages))
     [message] = producer.messages
     assert message.topic == "Logs"
     assert message.body.decode() == "WARNING order 17 is late ü"
@@ -89,7 +83,7 @@ def test_own_records_and_those_of_its_own_thread_are_left_out(
     logging.getLogger("cometmq").error("own")
     logging.getLogger("cometmq.client").error("own")
     logging.getLogger("cometmqish").error("not own")
-    _until(lambda: bool(producer.messages))
+    wait_until(lambda: bool(producer.messages))
     handler.close()
     assert [message.body for message in producer.messages] == [b"not own"]
 
@@ -113,7 +107,7 @@ def test_failed_sends_are_repeated_in_order(
     make(batch_max=2)
     for number in range(6):
         logging.getLogger("app").warning("%d", number)
-    _until(lambda: len(producer.messages) == 6)
+    wait_until(lambda: len(producer.messages) == 6)
     assert [int(message.body) for message in producer.messages] == list(range(6))
 
 
@@ -156,7 +150,9 @@ def test_close_does_not_wait_for_ever() -> None:
         assert (handler.sent, handler.dropped) == (0, 1)
     finally:
         logger.removeHandler(handler)
-    _until(lambda: all(thread.name != "cometmq-log-handler" for thread in threading.enumerate()))
+    wait_until(
+        lambda: all(thread.name != "cometmq-log-handler" for thread in threading.enumerate())
+    )
 
 
 def test_a_record_that_cannot_be_formatted_does_not_reach_the_application(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.eventually import eventually
 
 from cometmq.base.errors import ConnectFailed, UsageError
 from cometmq.client.core.send.send_result import SendResult, SendStatus
@@ -63,12 +63,6 @@ def _message(number: int) -> Message:
     return Message(topic="T", body=b"%d" % number, keys=["k"])
 
 
-async def _until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.002)
-
-
 async def test_a_send_that_succeeds_leaves_nothing_behind(database: str) -> None:
     producer = FakeProducer()
     async with _outbox(producer, database) as outbox:
@@ -87,9 +81,9 @@ async def test_failed_sends_are_kept_and_arrive_in_order(database: str, error: E
         producer.error = None
         # Those that come now queue up behind.
         await asyncio.gather(*(outbox.send(_message(number)) for number in range(5, 10)))
-        await _until(lambda: len(producer.sent) == 10)
+        await eventually(lambda: len(producer.sent) == 10)
         assert producer.bodies == [b"%d" % number for number in range(10)]
-        await _until(lambda: not outbox._has_waiting)
+        await eventually(lambda: not outbox._has_waiting)
         assert await outbox.send(_message(10)) is not None
 
 
@@ -113,7 +107,7 @@ def test_what_waits_survives_a_restart_with_all_it_has(database: str) -> None:
     async def second() -> Message:
         producer = FakeProducer()
         async with _outbox(producer, database):
-            await _until(lambda: bool(producer.sent))
+            await eventually(lambda: bool(producer.sent))
         return producer.sent[0]
 
     asyncio.run(first())
@@ -135,9 +129,9 @@ async def test_all_sends_of_a_message_carry_one_id(database: str) -> None:
     producer.error = ConnectFailed("down")
     async with _outbox(producer, database) as outbox:
         await outbox.send(_message(1))
-        await _until(lambda: producer.tries >= 3)
+        await eventually(lambda: producer.tries >= 3)
         producer.error = None
-        await _until(lambda: bool(producer.sent))
+        await eventually(lambda: bool(producer.sent))
     assert len(set(seen)) == 1
     assert len(seen[0]) == 32
 
@@ -159,7 +153,7 @@ async def test_in_the_table_it_is_set_aside_and_the_others_go_on(database: str) 
             await outbox.send(_message(number))
         producer.refuses = {b"1"}
         producer.error = None
-        await _until(lambda: producer.bodies == [b"0", b"2"])
+        await eventually(lambda: producer.bodies == [b"0", b"2"])
         [(waiting, reason)] = await outbox.refused()
         assert (waiting.message.body, reason) == (b"1", "UsageError: never")
         assert await outbox.count() == 0
@@ -190,8 +184,8 @@ async def test_messages_of_a_transaction_are_sent_if_it_is_committed(database: s
             outbox.table.add(connection, _message(2))
         connection.close()
         outbox.wake()
-        await _until(lambda: bool(producer.sent))
-        await _until(lambda: not outbox._has_waiting)
+        await eventually(lambda: bool(producer.sent))
+        await eventually(lambda: not outbox._has_waiting)
     assert producer.bodies == [b"2"]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -80,31 +81,29 @@ class Rig:
         self.client = BulkClient(ClientConfig(name_servers=NAMES, **settings), clock=self.clock)
 
 
-Scenario = Callable[[Rig], Coroutine[Any, Any, None]]
+Running = Callable[..., AbstractAsyncContextManager[Rig]]
 
 
 @pytest.fixture
-def run(
+def running(
     monkeypatch: pytest.MonkeyPatch, remoting: Any, names: Any, make_route: Callable[..., Any]
-) -> Callable[..., None]:
-    """Runs a scenario with a client whose servers exist only here."""
+) -> Running:
+    """A client whose servers exist only here, closed in the end."""
     monkeypatch.setattr(client_instance, "RemotingClient", lambda *_, **__: remoting)
 
-    def run(scenario: Scenario, **settings: Any) -> None:
-        async def body() -> None:
-            rig = Rig(remoting, names, make_route, **settings)
-            try:
-                await scenario(rig)
-            finally:
-                await rig.client.close()
+    @asynccontextmanager
+    async def running(**settings: Any) -> AsyncIterator[Rig]:
+        rig = Rig(remoting, names, make_route, **settings)
+        try:
+            yield rig
+        finally:
+            await rig.client.close()
 
-        asyncio.run(body())
-
-    return run
+    return running
 
 
-def test_queues_are_those_of_now(run: Callable[..., None]) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_queues_are_those_of_now(running: Running) -> None:
+    async with running() as rig:
         assert rig.client.places("a") == ()
         assert await rig.client.queues("T") == [A0, A1]
         assert rig.client.places("a") == (Place(MASTER, True), Place(REPLICA, False))
@@ -112,11 +111,10 @@ def test_queues_are_those_of_now(run: Callable[..., None]) -> None:
         with pytest.raises(NoRoute):
             await rig.client.queues("T")
 
-    run(scenario)
 
+async def test_topics_are_those_of_the_namespace(running: Running) -> None:
+    async with running(namespace="ns") as rig:
 
-def test_topics_are_those_of_the_namespace(run: Callable[..., None]) -> None:
-    async def scenario(rig: Rig) -> None:
         def answer(request: Command) -> Command:
             assert request.code == RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER
             return request.reply(body=TopicList(topic_list=["ns%T", "U", "ns%S"]).encode())
@@ -127,11 +125,9 @@ def test_topics_are_those_of_the_namespace(run: Callable[..., None]) -> None:
         with pytest.raises(SystemFault):
             await rig.client.topics()
 
-    run(scenario, namespace="ns")
 
-
-def test_whether_there_are_brokers_is_no_matter_of_failing(run: Callable[..., None]) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_whether_there_are_brokers_is_no_matter_of_failing(running: Running) -> None:
+    async with running() as rig:
         answers = [
             (b'{"brokerAddrTable":{"a":{"cluster":"c","brokerName":"a","brokerAddrs":{}}}}', True),
             (b"{}", False),
@@ -146,11 +142,9 @@ def test_whether_there_are_brokers_is_no_matter_of_failing(run: Callable[..., No
         with pytest.raises(NoNameServer):
             await rig.client.topics()
 
-    run(scenario)
 
-
-def test_bounds_come_from_the_masters(run: Callable[..., None]) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_bounds_come_from_the_masters(running: Running) -> None:
+    async with running() as rig:
         await rig.client.queues("Both")
         bounds, failures = await rig.client.bounds([A0, A1, B0])
         assert bounds == {A0: Bounds(0, 100), A1: Bounds(1, 101), B0: Bounds(0, 100)}
@@ -159,13 +153,11 @@ def test_bounds_come_from_the_masters(run: Callable[..., None]) -> None:
         asked = rig.master.requests[0].ext
         assert asked == {"topic": "T", "queueId": "0", "bname": "a"}
 
-    run(scenario)
 
-
-def test_a_replica_is_asked_when_the_master_is_silent_and_for_a_while_first(
-    run: Callable[..., None],
+async def test_a_replica_is_asked_when_the_master_is_silent_and_for_a_while_first(
+    running: Running,
 ) -> None:
-    async def scenario(rig: Rig) -> None:
+    async with running() as rig:
         await rig.client.queues("T")
         rig.master.failure = CallTimedOut("silent", sent=True)
         bounds, failures = await rig.client.bounds([A0, A1])
@@ -179,11 +171,9 @@ def test_a_replica_is_asked_when_the_master_is_silent_and_for_a_while_first(
         bounds, _ = await rig.client.bounds([A0])
         assert bounds[A0].is_master
 
-    run(scenario)
 
-
-def test_a_broker_that_is_away_takes_no_other_with_it(run: Callable[..., None]) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_a_broker_that_is_away_takes_no_other_with_it(running: Running) -> None:
+    async with running() as rig:
         await rig.client.queues("Both")
         rig.other.failure = ConnectFailed("nobody there")
         stranger = MessageQueue("stranger", 0, "T")
@@ -196,24 +186,20 @@ def test_a_broker_that_is_away_takes_no_other_with_it(run: Callable[..., None]) 
         assert bounds == {}
         assert isinstance(failures[A0], SystemFault)
 
-    run(scenario)
 
-
-def test_requests_to_one_broker_leave_together_but_not_without_bound(
-    run: Callable[..., None],
+async def test_requests_to_one_broker_leave_together_but_not_without_bound(
+    running: Running,
 ) -> None:
-    async def scenario(rig: Rig) -> None:
+    async with running() as rig:
         await rig.client.queues("T")
         queues = [MessageQueue("a", number, "T") for number in range(3 * CALLS_UNDER_WAY_MAX)]
         bounds, _ = await rig.client.bounds(queues)
         assert [bounds[queue].first for queue in queues] == list(range(len(queues)))
         assert rig.master.under_way_max == CALLS_UNDER_WAY_MAX
 
-    run(scenario)
 
-
-def test_a_silent_broker_is_not_asked_about_every_queue(run: Callable[..., None]) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_a_silent_broker_is_not_asked_about_every_queue(running: Running) -> None:
+    async with running() as rig:
         await rig.client.queues("T")
         rig.master.failure = rig.replica.failure = CallTimedOut("silent", sent=True)
         queues = [MessageQueue("a", number, "T") for number in range(10 * CALLS_UNDER_WAY_MAX)]
@@ -221,11 +207,9 @@ def test_a_silent_broker_is_not_asked_about_every_queue(run: Callable[..., None]
         assert len(failures) == len(queues)
         assert len(rig.master.requests) == CALLS_UNDER_WAY_MAX
 
-    run(scenario)
 
-
-def test_offsets_of_times_and_of_a_group(run: Callable[..., None]) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_offsets_of_times_and_of_a_group(running: Running) -> None:
+    async with running(namespace="ns") as rig:
         await rig.client.queues("T")
         assert await rig.client.offsets_by_time({A0: 5, A1: 7}) == {A0: 0, A1: 1}
         last = rig.master.requests[-1].ext or {}
@@ -239,13 +223,11 @@ def test_offsets_of_times_and_of_a_group(run: Callable[..., None]) -> None:
         with pytest.raises(SystemFault):
             await rig.client.offsets_by_time({A0: 5})
 
-    run(scenario, namespace="ns")
 
-
-def test_positions_are_committed_at_the_masters_and_failures_are_told(
-    run: Callable[..., None],
+async def test_positions_are_committed_at_the_masters_and_failures_are_told(
+    running: Running,
 ) -> None:
-    async def scenario(rig: Rig) -> None:
+    async with running() as rig:
         await rig.client.queues("Both")
         rig.other.failure = ConnectFailed("nobody there")
         failures = await rig.client.commit("g", {A0: 7, A1: 8, B0: 9})
@@ -254,11 +236,9 @@ def test_positions_are_committed_at_the_masters_and_failures_are_told(
         assert {(ext["queueId"], ext["commitOffset"]) for ext in told} == {("0", "7"), ("1", "8")}
         assert rig.replica.requests == []
 
-    run(scenario)
 
-
-def test_a_group_is_announced_and_taken_back(run: Callable[..., None]) -> None:
-    async def scenario(rig: Rig) -> None:
+async def test_a_group_is_announced_and_taken_back(running: Running) -> None:
+    async with running(namespace="ns") as rig:
         await rig.client.queues("T")
         await rig.client.announce("g", ["T"], "a || b", "TAG")
         await rig.client.announce("g", ["T"], "a || b", "TAG")
@@ -280,13 +260,11 @@ def test_a_group_is_announced_and_taken_back(run: Callable[..., None]) -> None:
         await rig.client.close()
         assert RequestCode.UNREGISTER_CLIENT in rig.master.codes()
 
-    run(scenario, namespace="ns")
 
-
-def test_queues_to_publish_to_are_those_of_the_topic_or_of_a_new_one(
-    run: Callable[..., None], make_route: Callable[..., Any]
+async def test_queues_to_publish_to_are_those_of_the_topic_or_of_a_new_one(
+    running: Running, make_route: Callable[..., Any]
 ) -> None:
-    async def scenario(rig: Rig) -> None:
+    async with running() as rig:
         client = rig.client
         assert await client.publish_queues("T", queues_of_new=1) == [A0, A1]
         with pytest.raises(NoRoute):
@@ -299,5 +277,3 @@ def test_queues_to_publish_to_are_those_of_the_topic_or_of_a_new_one(
         rig.names.routes["TBW102"] = make_route({"a": {0: "moved:2"}}, 2)
         await client.look_again("New")
         assert client.places("a") == (Place("moved:2", True),)
-
-    run(scenario)

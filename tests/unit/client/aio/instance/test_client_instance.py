@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from tests.eventually import eventually
 
 from cometmq.base.errors import UsageError
 from cometmq.client.aio.instance.client_instance import ClientInstance
@@ -24,19 +24,6 @@ HEART_BEAT, UNREGISTER = RequestCode.HEART_BEAT, RequestCode.UNREGISTER_CLIENT
 
 def _config(**settings: Any) -> ClientConfig:
     return ClientConfig(**{"name_servers": NAMES, "client_ip": "10.0.0.1", **settings})
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0.001)
-
-
-def _run(main: Callable[[], Awaitable[None]]) -> None:
-    async def wrapped() -> None:
-        await main()
-
-    asyncio.run(wrapped())
 
 
 @pytest.fixture
@@ -83,15 +70,12 @@ def test_one_instance_for_each_client_id_and_loop() -> None:
     assert asyncio.run(main()) is not first
 
 
-def test_a_closed_instance_cannot_be_started() -> None:
-    async def main() -> None:
-        instance = ClientInstance(_config())
-        await instance.release()
-        await instance.release()
-        with pytest.raises(ClientClosed):
-            await instance.start()
-
-    _run(main)
+async def test_a_closed_instance_cannot_be_started() -> None:
+    instance = ClientInstance(_config())
+    await instance.release()
+    await instance.release()
+    with pytest.raises(ClientClosed):
+        await instance.start()
 
 
 def test_the_environment_names_the_servers_when_nothing_else_does(
@@ -104,17 +88,14 @@ def test_the_environment_names_the_servers_when_nothing_else_does(
         ClientInstance(_config(name_servers=""))
 
 
-def test_every_request_is_signed(cluster: Any) -> None:
+async def test_every_request_is_signed(cluster: Any) -> None:
     account = Credentials(access_key="me", secret_key="hush", security_token="token")
 
-    async def main() -> None:
-        instance = ClientInstance(_config(credentials=account), remoting=cluster)
-        await instance.route("T")
-        await instance.call("b:1", Command(RequestCode.SEND_MESSAGE_V2, body=b"x"), 1.0)
-        await instance.oneway("b:1", Command(RequestCode.UPDATE_CONSUMER_OFFSET))
-        await instance.release()
-
-    _run(main)
+    instance = ClientInstance(_config(credentials=account), remoting=cluster)
+    await instance.route("T")
+    await instance.call("b:1", Command(RequestCode.SEND_MESSAGE_V2, body=b"x"), 1.0)
+    await instance.oneway("b:1", Command(RequestCode.UPDATE_CONSUMER_OFFSET))
+    await instance.release()
     assert len(cluster.calls) == 3
     for _, command in cluster.calls:
         assert command.ext["AccessKey"] == "me"
@@ -122,31 +103,28 @@ def test_every_request_is_signed(cluster: Any) -> None:
         assert is_signed_with(command, "hush")
 
 
-def test_a_role_is_known_to_brokers_at_once_and_until_it_leaves(
+async def test_a_role_is_known_to_brokers_at_once_and_until_it_leaves(
     cluster: Any, make_producer: Any, make_consumer: Any
 ) -> None:
-    async def main() -> None:
-        instance = ClientInstance(_config(), remoting=cluster)
-        consumer = make_consumer("g", "T")
-        instance.add_consumer(consumer)
-        await instance.start()
-        await instance.start()
-        # Intervals are 30 s: that it does not take so long shows that nobody waits for them.
-        await _until(lambda: bool(cluster.sent(HEART_BEAT, "b:1")))
-        assert consumer.rebalances == 1
-        producer = make_producer("p")
-        instance.add_producer(producer)
-        await _until(lambda: len(cluster.sent(HEART_BEAT, "b:1")) >= 2)
-        with pytest.raises(GroupInUse, match="another instance_name"):
-            instance.add_producer(make_producer("p"))
-        with pytest.raises(GroupInUse):
-            instance.add_consumer(make_consumer("g"))
-        instance.remove_producer(producer)
-        instance.remove_producer(producer)
-        await _until(lambda: len(cluster.sent(UNREGISTER)) == 1)
-        await instance.release()
-
-    _run(main)
+    instance = ClientInstance(_config(), remoting=cluster)
+    consumer = make_consumer("g", "T")
+    instance.add_consumer(consumer)
+    await instance.start()
+    await instance.start()
+    # Intervals are 30 s: that it does not take so long shows that nobody waits for them.
+    await eventually(lambda: bool(cluster.sent(HEART_BEAT, "b:1")))
+    assert consumer.rebalances == 1
+    producer = make_producer("p")
+    instance.add_producer(producer)
+    await eventually(lambda: len(cluster.sent(HEART_BEAT, "b:1")) >= 2)
+    with pytest.raises(GroupInUse, match="another instance_name"):
+        instance.add_producer(make_producer("p"))
+    with pytest.raises(GroupInUse):
+        instance.add_consumer(make_consumer("g"))
+    instance.remove_producer(producer)
+    instance.remove_producer(producer)
+    await eventually(lambda: len(cluster.sent(UNREGISTER)) == 1)
+    await instance.release()
     bodies = [decode_heartbeat(command.body) for command in cluster.sent(HEART_BEAT)]
     assert [each.group_name for each in bodies[-1].producer_data_set] == ["p"]
     assert [command.ext for command in cluster.sent(UNREGISTER)] == [
@@ -156,77 +134,65 @@ def test_a_role_is_known_to_brokers_at_once_and_until_it_leaves(
     assert cluster.is_closed
 
 
-def test_a_producer_that_has_sent_nothing_is_known_by_the_template_topic(
+async def test_a_producer_that_has_sent_nothing_is_known_by_the_template_topic(
     cluster: Any, names: Any, make_route: Any, make_producer: Any
 ) -> None:
     names.routes["TBW102"] = make_route({"b": {0: "b:1"}})
 
-    async def main() -> None:
-        instance = ClientInstance(_config(), remoting=cluster)
-        await instance.start()
-        instance.add_producer(make_producer("p"))
-        await _until(lambda: bool(cluster.sent(HEART_BEAT, "b:1")))
-        await instance.release()
-
-    _run(main)
+    instance = ClientInstance(_config(), remoting=cluster)
+    await instance.start()
+    instance.add_producer(make_producer("p"))
+    await eventually(lambda: bool(cluster.sent(HEART_BEAT, "b:1")))
+    await instance.release()
 
 
-def test_a_broker_that_is_met_while_sending_is_greeted_at_once(
+async def test_a_broker_that_is_met_while_sending_is_greeted_at_once(
     cluster: Any, names: Any, make_route: Any, make_producer: Any
 ) -> None:
-    async def main() -> None:
-        instance = ClientInstance(_config(), remoting=cluster)
-        await instance.start()
-        instance.add_producer(make_producer("p"))
-        await instance.route("T")
-        await _until(lambda: bool(cluster.sent(HEART_BEAT, "b:1")))
-        await instance.release()
-
-    _run(main)
+    instance = ClientInstance(_config(), remoting=cluster)
+    await instance.start()
+    instance.add_producer(make_producer("p"))
+    await instance.route("T")
+    await eventually(lambda: bool(cluster.sent(HEART_BEAT, "b:1")))
+    await instance.release()
 
 
-def test_a_changed_route_makes_its_consumers_rebalance(
+async def test_a_changed_route_makes_its_consumers_rebalance(
     cluster: Any, names: Any, make_route: Any, make_consumer: Any
 ) -> None:
     names.routes["U"] = make_route({"b": {0: "b:1"}})
 
-    async def main() -> None:
-        instance = ClientInstance(_config(poll_name_server_millis=5), remoting=cluster)
-        concerned, other = make_consumer("g", "T"), make_consumer("h", "U")
-        instance.add_consumer(concerned)
-        instance.add_consumer(other)
-        await instance.start()
-        await _until(lambda: concerned.rebalances == 1 and other.rebalances == 1)
-        names.routes["T"] = make_route({"b": {0: "b:1"}}, queues=9)
-        await _until(lambda: concerned.rebalances == 2)
-        assert other.rebalances == 1
-        await instance.release()
-
-    _run(main)
+    instance = ClientInstance(_config(poll_name_server_millis=5), remoting=cluster)
+    concerned, other = make_consumer("g", "T"), make_consumer("h", "U")
+    instance.add_consumer(concerned)
+    instance.add_consumer(other)
+    await instance.start()
+    await eventually(lambda: concerned.rebalances == 1 and other.rebalances == 1)
+    names.routes["T"] = make_route({"b": {0: "b:1"}}, queues=9)
+    await eventually(lambda: concerned.rebalances == 2)
+    assert other.rebalances == 1
+    await instance.release()
 
 
-def test_heartbeats_go_on_at_their_interval_whatever_happens(
+async def test_heartbeats_go_on_at_their_interval_whatever_happens(
     cluster: Any, make_consumer: Any
 ) -> None:
-    async def main() -> None:
-        instance = ClientInstance(_config(heartbeat_millis=5), remoting=cluster)
-        instance.add_consumer(make_consumer("g", "T"))
-        await instance.start()
-        await _until(lambda: len(cluster.sent(HEART_BEAT)) > 2)
+    instance = ClientInstance(_config(heartbeat_millis=5), remoting=cluster)
+    instance.add_consumer(make_consumer("g", "T"))
+    await instance.start()
+    await eventually(lambda: len(cluster.sent(HEART_BEAT)) > 2)
 
-        def broken(request: Command) -> Command:
-            raise RuntimeError("a bug of ours")
+    def broken(request: Command) -> Command:
+        raise RuntimeError("a bug of ours")
 
-        cluster.servers["b:1"] = broken
-        seen = len(cluster.sent(HEART_BEAT))
-        await _until(lambda: len(cluster.sent(HEART_BEAT)) > seen + 2)
-        cluster.servers["b:1"] = Command.reply
-        await instance.release()
-
-    _run(main)
+    cluster.servers["b:1"] = broken
+    seen = len(cluster.sent(HEART_BEAT))
+    await eventually(lambda: len(cluster.sent(HEART_BEAT)) > seen + 2)
+    cluster.servers["b:1"] = Command.reply
+    await instance.release()
 
 
-def test_a_topic_that_a_heartbeat_makes_is_found_soon(
+async def test_a_topic_that_a_heartbeat_makes_is_found_soon(
     cluster: Any, names: Any, make_route: Any, make_consumer: Any
 ) -> None:
     def broker(request: Command) -> Command:
@@ -235,74 +201,62 @@ def test_a_topic_that_a_heartbeat_makes_is_found_soon(
 
     cluster.servers["b:1"] = broker
 
-    async def main() -> None:
-        instance = ClientInstance(_config(), remoting=cluster)
-        consumer = make_consumer("g", "T", "%RETRY%g")
-        instance.add_consumer(consumer)
-        await instance.start()
-        await _until(lambda: instance.known_route("%RETRY%g") is not None)
-        assert consumer.rebalances == 2
-        await instance.release()
-
-    _run(main)
+    instance = ClientInstance(_config(), remoting=cluster)
+    consumer = make_consumer("g", "T", "%RETRY%g")
+    instance.add_consumer(consumer)
+    await instance.start()
+    await eventually(lambda: instance.known_route("%RETRY%g") is not None)
+    assert consumer.rebalances == 2
+    await instance.release()
 
 
-def test_a_broker_is_greeted_again_after_its_connection_was_lost(
+async def test_a_broker_is_greeted_again_after_its_connection_was_lost(
     cluster: Any, make_consumer: Any
 ) -> None:
     class Lost:
         peer = "b:1"
 
-    async def main() -> None:
-        instance = ClientInstance(_config(), remoting=cluster)
-        instance.add_consumer(make_consumer("g", "T"))
-        await instance.start()
-        await _until(lambda: len(cluster.sent(HEART_BEAT)) == 1)
-        for _ in range(3):
-            instance._connection_lost(Lost())  # type: ignore[arg-type]
-        await _until(lambda: len(cluster.sent(HEART_BEAT)) == 2)
-        await instance.release()
+    instance = ClientInstance(_config(), remoting=cluster)
+    instance.add_consumer(make_consumer("g", "T"))
+    await instance.start()
+    await eventually(lambda: len(cluster.sent(HEART_BEAT)) == 1)
+    for _ in range(3):
         instance._connection_lost(Lost())  # type: ignore[arg-type]
-
-    _run(main)
+    await eventually(lambda: len(cluster.sent(HEART_BEAT)) == 2)
+    await instance.release()
+    instance._connection_lost(Lost())  # type: ignore[arg-type]
     assert len(cluster.sent(HEART_BEAT)) == 2
 
 
-def test_a_release_during_the_start_leaves_nothing_running(remoting: Any) -> None:
-    async def main() -> None:
-        config = _config(name_servers="", address_service="127.0.0.1:1")
-        instance = ClientInstance(config, remoting=remoting)
-        starting = asyncio.create_task(instance.start())
-        await asyncio.sleep(0)
-        await instance.release()
-        await starting
-        assert [task for task in asyncio.all_tasks() if "cometmq" in task.get_name()] == []
-
-    _run(main)
+async def test_a_release_during_the_start_leaves_nothing_running(remoting: Any) -> None:
+    config = _config(name_servers="", address_service="127.0.0.1:1")
+    instance = ClientInstance(config, remoting=remoting)
+    starting = asyncio.create_task(instance.start())
+    await asyncio.sleep(0)
+    await instance.release()
+    await starting
+    assert [task for task in asyncio.all_tasks() if "cometmq" in task.get_name()] == []
 
 
-def test_where_a_queue_is(cluster: Any, names: Any, make_route: Any) -> None:
+async def test_where_a_queue_is(cluster: Any, names: Any, make_route: Any) -> None:
     names.routes["T"] = make_route({"b": {0: "b:1", 1: "b:2"}})
 
-    async def main() -> None:
-        instance = ClientInstance(_config(), remoting=cluster)
-        queue = MessageQueue(broker_name="b", queue_id=0, topic="T")
-        assert instance.broker_address("b") is None
-        assert instance.known_route("T") is None
-        assert await instance.find_broker(queue) == "b:1"
-        assert instance.known_route("T") is await instance.route("T")
-        assert instance.broker_address("b", 1) == "b:2"
-        assert instance.read_place("b", 1) == Place("b:2", is_master=False)
-        with pytest.raises(BrokerNotKnown, match="'other'"):
-            await instance.find_broker(MessageQueue(broker_name="other", queue_id=0, topic="T"))
-        with pytest.raises(NoRoute):
-            await instance.find_broker(MessageQueue(broker_name="x", queue_id=0, topic="X"))
-        await instance.release()
-
-    _run(main)
+    instance = ClientInstance(_config(), remoting=cluster)
+    queue = MessageQueue(broker_name="b", queue_id=0, topic="T")
+    assert instance.broker_address("b") is None
+    assert instance.known_route("T") is None
+    assert await instance.find_broker(queue) == "b:1"
+    assert instance.known_route("T") is await instance.route("T")
+    assert instance.broker_address("b", 1) == "b:2"
+    assert instance.read_place("b", 1) == Place("b:2", is_master=False)
+    with pytest.raises(BrokerNotKnown, match="'other'"):
+        await instance.find_broker(MessageQueue(broker_name="other", queue_id=0, topic="T"))
+    with pytest.raises(NoRoute):
+        await instance.find_broker(MessageQueue(broker_name="x", queue_id=0, topic="X"))
+    await instance.release()
 
 
-def test_the_members_of_a_group_are_asked_of_any_broker_that_answers(
+async def test_the_members_of_a_group_are_asked_of_any_broker_that_answers(
     cluster: Any, names: Any, make_route: Any
 ) -> None:
     names.routes["T"] = make_route({name: {0: f"{name}:1"} for name in "abcdef"})
@@ -311,18 +265,15 @@ def test_the_members_of_a_group_are_asked_of_any_broker_that_answers(
     cluster.servers["f:1"] = lambda request: request.reply(body=members)
     del cluster.servers["b:1"]
 
-    async def main() -> None:
-        instance = ClientInstance(_config(), remoting=cluster)
-        assert await instance.consumer_ids("T", "g") == ["x", "y"]
-        assert cluster.calls[-1][1].ext == {"consumerGroup": "g"}
-        cluster.servers["f:1"] = lambda request: request.reply(ResponseCode.SYSTEM_ERROR, "none")
-        with pytest.raises(SystemFault):
-            await instance.consumer_ids("T", "g")
-        with pytest.raises(NoRoute, match="no broker"):
-            await instance.consumer_ids("Empty", "g")
-        await instance.release()
-
-    _run(main)
+    instance = ClientInstance(_config(), remoting=cluster)
+    assert await instance.consumer_ids("T", "g") == ["x", "y"]
+    assert cluster.calls[-1][1].ext == {"consumerGroup": "g"}
+    cluster.servers["f:1"] = lambda request: request.reply(ResponseCode.SYSTEM_ERROR, "none")
+    with pytest.raises(SystemFault):
+        await instance.consumer_ids("T", "g")
+    with pytest.raises(NoRoute, match="no broker"):
+        await instance.consumer_ids("Empty", "g")
+    await instance.release()
 
 
 def test_names_in_a_namespace() -> None:

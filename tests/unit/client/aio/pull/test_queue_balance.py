@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
+
+from tests.eventually import eventually
 
 from cometmq.client.aio.instance.client_instance import ClientInstance
 from cometmq.client.aio.pull.queue_balance import QueueBalance
@@ -45,12 +46,6 @@ class Shares:
         self.seen.append((topic, len(queues), [queue.queue_id for queue in mine]))
 
 
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0.001)
-
-
 def balance(remoting: Any, shares: Shares, *, strategy: str | None = "AVG") -> QueueBalance:
     return QueueBalance(
         ClientInstance(CONFIG, remoting=remoting),
@@ -72,15 +67,17 @@ async def test_a_share_is_told_when_it_changes(remoting: Any, names: Any, make_r
     shared.add("T")
     assert shared.topics == ["T"]
     shared.start()
-    await until(lambda: shares.seen)
+    await eventually(lambda: shares.seen)
     assert shares.seen == [("T", 4, [0, 1, 2, 3])]
     group.client_ids.append("10.0.0.1@other")
     shared.soon()
-    await until(lambda: len(shares.seen) == 2)
+    await eventually(lambda: len(shares.seen) == 2)
     assert shares.seen[1] == ("T", 4, [0, 1])
     asked = len(remoting.sent(RequestCode.GET_CONSUMER_LIST_BY_GROUP))
     shared.soon()
-    await until(lambda: len(remoting.sent(RequestCode.GET_CONSUMER_LIST_BY_GROUP)) == asked + 1)
+    await eventually(
+        lambda: len(remoting.sent(RequestCode.GET_CONSUMER_LIST_BY_GROUP)) == asked + 1
+    )
     shared.remove("T")
     group.client_ids.pop()
     shared.soon()
@@ -101,11 +98,11 @@ async def test_what_cannot_be_shared_out_yet_is_tried_again_soon(
     shared.add("T")
     shared.add("unknown")
     shared.start()
-    await until(lambda: remoting.sent(RequestCode.GET_CONSUMER_LIST_BY_GROUP))
+    await eventually(lambda: remoting.sent(RequestCode.GET_CONSUMER_LIST_BY_GROUP))
     assert shares.seen == []
     group.client_ids.append(ME)
     # The next round is a second away, not a minute.
-    await until(lambda: shares.seen)
+    await eventually(lambda: shares.seen)
     assert shares.seen == [("T", 4, [0, 1, 2, 3])]
     await shared.stop()
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import cast
 
 import pytest
+from tests.eventually import eventually
 
 from cometmq.base.errors import CometError, ConnectFailed
 from cometmq.client.aio.pull.pull_call import PullCalls, PullResult, PullStatus
@@ -82,12 +83,6 @@ class World:
         self.assigned.begin(queue, 0)
 
 
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0.001)
-
-
 async def two_more(offset: int) -> PullResult:
     return found(offset, offset + 1)
 
@@ -100,7 +95,7 @@ async def never(offset: int) -> PullResult:
 async def test_pulls_go_on_until_the_cache_is_full_and_again_when_it_is_not() -> None:
     world = World(two_more)
     world.pullers.start(QUEUE)
-    await until(lambda: world.pullers.has_sleepers)
+    await eventually(lambda: world.pullers.has_sleepers)
     assert world.calls.offsets == [0, 2]
     assert await world.pullers.arrival(0.0) is False
     assert len(world.assigned.take(10)) == 2
@@ -108,7 +103,7 @@ async def test_pulls_go_on_until_the_cache_is_full_and_again_when_it_is_not() ->
     await asyncio.sleep(0)
     world.pullers.wake()
     assert await waiting is True
-    await until(lambda: world.pullers.has_sleepers)
+    await eventually(lambda: world.pullers.has_sleepers)
     assert world.calls.offsets == [0, 2, 4]
     world.pullers.wake()
     await asyncio.sleep(0.01)
@@ -129,7 +124,7 @@ def test_a_failed_pull_is_told_and_made_again() -> None:
         world = World(fail_twice)
         world.begin_errors.append(ConnectFailed("nobody there yet"))
         world.pullers.start(QUEUE)
-        await until(lambda: len(world.calls.offsets) == 3)
+        await eventually(lambda: len(world.calls.offsets) == 3)
         assert world.calls.offsets == [0, 0, 0]
         assert len(world.failures) == 3
         await world.pullers.close()
@@ -146,7 +141,7 @@ async def test_a_busy_broker_is_asked_again_soon() -> None:
     # After any other error it would be asked again in a minute.
     world = World(fail, LitePullConfig(pull_batch_size=2, pull_error_delay_ms=60_000))
     world.pullers.start(QUEUE)
-    await until(lambda: len(world.calls.offsets) >= 3)
+    await eventually(lambda: len(world.calls.offsets) >= 3)
     assert set(world.failures) == {busy}
     await world.pullers.close()
 
@@ -157,7 +152,7 @@ async def test_a_bug_is_logged_and_does_not_end_the_queue(caplog: pytest.LogCapt
 
     world = World(fail)
     world.pullers.start(QUEUE)
-    await until(lambda: len(world.calls.offsets) >= 2)
+    await eventually(lambda: len(world.calls.offsets) >= 2)
     await world.pullers.close()
     assert "a bug" in caplog.text
 
@@ -165,11 +160,11 @@ async def test_a_bug_is_logged_and_does_not_end_the_queue(caplog: pytest.LogCapt
 async def test_a_pull_that_is_held_for_the_old_place_does_not_delay_a_seek() -> None:
     world = World(never)
     world.pullers.start(QUEUE)
-    await until(lambda: world.calls.offsets == [0])
+    await eventually(lambda: world.calls.offsets == [0])
     world.calls.answer = two_more
     world.assigned.seek(QUEUE, 50)
     world.pullers.start(QUEUE)
-    await until(lambda: len(world.calls.offsets) >= 2)
+    await eventually(lambda: len(world.calls.offsets) >= 2)
     assert world.calls.offsets[1] == 50
     await world.pullers.close()
 
@@ -182,13 +177,13 @@ async def test_an_answer_that_came_in_the_moment_of_a_seek_is_dropped() -> None:
 
     world = World(when_it_comes)
     world.pullers.start(QUEUE)
-    await until(lambda: world.calls.offsets == [0])
+    await eventually(lambda: world.calls.offsets == [0])
     world.calls.answer = never
     # The reply is there, but the task that waits for it has not had its turn.
     reply.set_result(found(0, 1))
     world.assigned.seek(QUEUE, 50)
     world.pullers.start(QUEUE)
-    await until(lambda: 50 in world.calls.offsets)
+    await eventually(lambda: 50 in world.calls.offsets)
     assert world.assigned.take(10) == []
     assert world.assigned.positions() == {QUEUE: 50}
     await world.pullers.close()
@@ -197,7 +192,7 @@ async def test_an_answer_that_came_in_the_moment_of_a_seek_is_dropped() -> None:
 async def test_closing_ends_every_task_and_wakes_who_waits() -> None:
     world = World(never)
     world.pullers.start(QUEUE)
-    await until(lambda: world.calls.offsets == [0])
+    await eventually(lambda: world.calls.offsets == [0])
     waiting = asyncio.create_task(world.pullers.arrival(60.0))
     await asyncio.sleep(0)
     await world.pullers.close()

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
+from tests.eventually import eventually
 
 from cometmq.base.clock import SystemClock
 from cometmq.base.errors import CometError
@@ -123,18 +124,13 @@ def run(scenario: Callable[[Bench], Awaitable[None]], **rules: Any) -> Bench:
     return made[0]
 
 
-async def until(condition: Callable[[], object]) -> None:
-    while not condition():
-        await asyncio.sleep(0.001)
-
-
 async def _taken_and_left(bench: Bench) -> None:
     bench.share_out("m", "old")
-    await until(lambda: bench.member.held)
+    await eventually(lambda: bench.member.held)
     bench.share_out("other")
     await bench.work.until(lambda: not bench.member.lives)
     # Each end asks for another round.
-    await until(lambda: "soon" in bench.noted)
+    await eventually(lambda: "soon" in bench.noted)
     bench.noted.remove("soon")
     await bench.work.close()
 
@@ -158,7 +154,7 @@ def test_in_order_it_is_locked_and_unlocked() -> None:
 def test_the_next_round_comes_when_it_is_asked_for() -> None:
     async def scenario(bench: Bench) -> None:
         bench.work.do([Again(0.0)])
-        await until(lambda: bench.noted)
+        await eventually(lambda: bench.noted)
 
     assert run(scenario).noted == ["soon"]
 
@@ -208,7 +204,7 @@ def test_an_owner_that_cannot_be_asked_is_given_a_moment() -> None:
     async def scenario(bench: Bench) -> None:
         bench.owner = CometError("gone")
         bench.share_out("m", "old")
-        await until(lambda: bench.member.held)
+        await eventually(lambda: bench.member.held)
         await bench.work.close()
 
     assert run(scenario, handover_seconds=0.05).noted[:2] == ["ask old", "pull"]

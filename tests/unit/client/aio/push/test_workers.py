@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
 
 import pytest
+from tests.eventually import eventually
 
 from cometmq.client.aio.push.workers import TaskWorkers, ThreadWorkers, Workers
 from cometmq.client.core.consume.member.held_queue import HeldQueue, Job
@@ -61,12 +61,6 @@ class Bench:
             self.thread_gate.acquire()
 
 
-async def _until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.001)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("count", [1, 7])
 async def test_every_job_runs_once(kind: str, count: int) -> None:
@@ -76,7 +70,7 @@ async def test_every_job_runs_once(kind: str, count: int) -> None:
         bench.workers.submit(jobs[at : at + 37])
         if at % 111 == 0:
             await asyncio.sleep(0)
-    await _until(lambda: len(bench.ended) == 2000)
+    await eventually(lambda: len(bench.ended) == 2000)
     assert set(map(id, bench.ended)) == set(map(id, jobs))
     await bench.workers.close(5)
 
@@ -85,14 +79,14 @@ async def test_every_job_runs_once(kind: str, count: int) -> None:
 async def test_as_many_run_side_by_side_as_there_are_workers(kind: str) -> None:
     bench = Bench(kind, 3, waits=True)
     bench.workers.submit(_jobs(_held(), 8))
-    await _until(lambda: bench.begun == 3)
+    await eventually(lambda: bench.begun == 3)
     await asyncio.sleep(0.02)
     assert bench.begun == 3
     assert sum(job is not None for job in bench.workers.running) == 3
     bench.open(2)
-    await _until(lambda: bench.begun == 5)
+    await eventually(lambda: bench.begun == 5)
     bench.open(6)
-    await _until(lambda: len(bench.ended) == 8)
+    await eventually(lambda: len(bench.ended) == 8)
     assert bench.workers.running == [None] * 3
     await bench.workers.close(5)
 
@@ -103,10 +97,10 @@ async def test_jobs_of_a_queue_that_were_not_begun_can_be_withdrawn(kind: str) -
     kept, dropped = _held(0), _held(1)
     bench.workers.submit(_jobs(kept, 2))
     bench.workers.submit(_jobs(dropped, 5))
-    await _until(lambda: bench.begun == 1)
+    await eventually(lambda: bench.begun == 1)
     assert bench.workers.withdraw(dropped) == 5
     bench.open(7)
-    await _until(lambda: len(bench.ended) == 2)
+    await eventually(lambda: len(bench.ended) == 2)
     assert {job.held for job in bench.ended} == {kept}
     await bench.workers.close(5)
 
@@ -125,7 +119,7 @@ async def test_a_task_whose_jobs_never_wait_lets_others_run() -> None:
 async def test_closing_does_not_wait_for_a_thread_that_hangs() -> None:
     bench = Bench("threads", 2, waits=True)
     bench.workers.submit(_jobs(_held(), 1))
-    await _until(lambda: bench.begun == 1)
+    await eventually(lambda: bench.begun == 1)
     async with asyncio.timeout(5):
         await bench.workers.close(0.05)
     bench.open(1)

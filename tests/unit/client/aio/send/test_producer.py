@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -58,27 +58,18 @@ def brokers(
     return made
 
 
-def _run(
-    work: Callable[[Producer], Coroutine[Any, Any, None]],
-    *,
-    clock: FakeClock | None = None,
-    **settings: Any,
-) -> None:
-    async def run() -> None:
-        config = ProducerConfig(**settings)
-        async with Producer("pg", name_servers=NAME_SERVER, config=config, clock=clock) as producer:
-            await work(producer)
-
-    asyncio.run(run())
+def _running(*, clock: FakeClock | None = None, **settings: Any) -> Producer:
+    config = ProducerConfig(**settings)
+    return Producer("pg", name_servers=NAME_SERVER, config=config, clock=clock)
 
 
-def test_a_refused_send_goes_to_the_other_broker_under_the_same_id(
+async def test_a_refused_send_goes_to_the_other_broker_under_the_same_id(
     brokers: dict[str, FakeBroker],
 ) -> None:
     for broker in brokers.values():
         broker.codes = [ResponseCode.SERVICE_NOT_AVAILABLE]
 
-    async def work(producer: Producer) -> None:
+    async with _running() as producer:
         result = await producer.send(MESSAGE)
         assert result.status is SendStatus.SEND_OK
         requests = [request for broker in brokers.values() for request in broker.requests]
@@ -86,19 +77,15 @@ def test_a_refused_send_goes_to_the_other_broker_under_the_same_id(
         assert {len(broker.requests) for broker in brokers.values()} == {1, 2}
         assert len({(request.ext or {})["i"] for request in requests}) == 1
 
-    _run(work)
 
-
-def test_all_attempts_fail(brokers: dict[str, FakeBroker]) -> None:
+async def test_all_attempts_fail(brokers: dict[str, FakeBroker]) -> None:
     for broker in brokers.values():
         broker.codes = [ResponseCode.SYSTEM_ERROR] * 9
 
-    async def work(producer: Producer) -> None:
+    async with _running(retries=4) as producer:
         with pytest.raises(Exception, match="SYSTEM_ERROR"):
             await producer.send(MESSAGE)
         assert sum(len(broker.requests) for broker in brokers.values()) == 5
-
-    _run(work, retries=4)
 
 
 @pytest.mark.parametrize(
@@ -108,39 +95,35 @@ def test_all_attempts_fail(brokers: dict[str, FakeBroker]) -> None:
         (ResponseCode.SYSTEM_BUSY, SystemBusy),
     ],
 )
-def test_some_answers_are_final(
+async def test_some_answers_are_final(
     brokers: dict[str, FakeBroker], code: int, error: type[Exception]
 ) -> None:
     for broker in brokers.values():
         broker.codes = [code]
 
-    async def work(producer: Producer) -> None:
+    async with _running() as producer:
         with pytest.raises(error):
             await producer.send(MESSAGE)
         assert sum(len(broker.requests) for broker in brokers.values()) == 1
 
-    _run(work)
 
-
-def test_a_busy_broker_alone_is_left_in_peace(
+async def test_a_busy_broker_alone_is_left_in_peace(
     brokers: dict[str, FakeBroker], names: Any, make_route: Any
 ) -> None:
     names.routes["T"] = make_route({"a": BROKERS["a"]}, 2)
     brokers["a"].codes = [ResponseCode.SYSTEM_BUSY]
 
-    async def work(producer: Producer) -> None:
+    async with _running(retried_codes=frozenset({2})) as producer:
         with pytest.raises(SystemBusy):
             await producer.send(MESSAGE)
         assert len(brokers["a"].requests) == 1
 
-    _run(work, retried_codes=frozenset({2}))
 
-
-def test_sends_to_a_given_queue_are_tried_once(brokers: dict[str, FakeBroker]) -> None:
+async def test_sends_to_a_given_queue_are_tried_once(brokers: dict[str, FakeBroker]) -> None:
     for broker in brokers.values():
         broker.codes = [ResponseCode.SYSTEM_ERROR]
 
-    async def work(producer: Producer) -> None:
+    async with _running() as producer:
         queue = (await producer.fetch_publish_queues("T"))[0]
         with pytest.raises(Exception, match="SYSTEM_ERROR"):
             await producer.send(MESSAGE, queue=queue)
@@ -148,16 +131,14 @@ def test_sends_to_a_given_queue_are_tried_once(brokers: dict[str, FakeBroker]) -
             await producer.send(MESSAGE, selector=lambda queues, message: queues[-1])
         assert [len(broker.requests) for broker in brokers.values()] == [1, 1]
 
-    _run(work)
 
-
-def test_in_the_background_only_the_network_is_tried_again(
+async def test_in_the_background_only_the_network_is_tried_again(
     brokers: dict[str, FakeBroker], remoting: Any
 ) -> None:
     brokers["b"].codes = [ResponseCode.SYSTEM_ERROR]
     del remoting.servers[BROKERS["a"][0]]
 
-    async def work(producer: Producer) -> None:
+    async with _running() as producer:
         results = await asyncio.gather(
             *(producer.send_soon(MESSAGE) for _ in range(6)), return_exceptions=True
         )
@@ -165,23 +146,19 @@ def test_in_the_background_only_the_network_is_tried_again(
         assert len(failed) == 1
         assert "SYSTEM_ERROR" in str(failed[0])
 
-    _run(work)
 
-
-def test_in_the_background_a_given_queue_is_kept(
+async def test_in_the_background_a_given_queue_is_kept(
     brokers: dict[str, FakeBroker], remoting: Any
 ) -> None:
     del remoting.servers[BROKERS["a"][0]]
 
-    async def work(producer: Producer) -> None:
+    async with _running() as producer:
         queue = (await producer.fetch_publish_queues("T"))[0]
         assert queue.broker_name == "a"
         with pytest.raises(ConnectFailed):
             await producer.send_soon(MESSAGE, queue=queue, timeout=0.1)
         assert len(remoting.sent(RequestCode.SEND_MESSAGE_V2, BROKERS["a"][0])) > 1
         assert not brokers["b"].requests
-
-    _run(work)
 
 
 @pytest.mark.parametrize(
@@ -192,65 +169,57 @@ def test_in_the_background_a_given_queue_is_kept(
         (12, SendStatus.FLUSH_SLAVE_TIMEOUT),
     ],
 )
-def test_stored_without_confirmation_is_a_result(
+async def test_stored_without_confirmation_is_a_result(
     brokers: dict[str, FakeBroker], code: int, status: SendStatus
 ) -> None:
     for broker in brokers.values():
         broker.codes = [code]
 
-    async def work(producer: Producer) -> None:
+    async with _running() as producer:
         assert (await producer.send(MESSAGE)).status is status
 
-    _run(work)
 
-
-def test_on_request_it_is_sent_again(brokers: dict[str, FakeBroker]) -> None:
+async def test_on_request_it_is_sent_again(brokers: dict[str, FakeBroker]) -> None:
     for broker in brokers.values():
         broker.codes = [10]
 
-    async def work(producer: Producer) -> None:
+    async with _running(retry_another_broker_when_not_stored_ok=True) as producer:
         assert (await producer.send(MESSAGE)).status is SendStatus.SEND_OK
         assert sum(len(broker.requests) for broker in brokers.values()) == 3
 
-    _run(work, retry_another_broker_when_not_stored_ok=True)
 
-
-def test_a_weak_result_is_better_than_the_error_after_it(brokers: dict[str, FakeBroker]) -> None:
-    async def work(producer: Producer) -> None:
+async def test_a_weak_result_is_better_than_the_error_after_it(
+    brokers: dict[str, FakeBroker],
+) -> None:
+    async with _running(retry_another_broker_when_not_stored_ok=True) as producer:
         queues = await producer.fetch_publish_queues("T")
         assert len(queues) == 4
         for broker in brokers.values():
             broker.codes = [10, 13]
         assert (await producer.send(MESSAGE)).status is SendStatus.FLUSH_DISK_TIMEOUT
 
-    _run(work, retry_another_broker_when_not_stored_ok=True)
 
-
-def test_the_time_limit_covers_all_attempts(brokers: dict[str, FakeBroker]) -> None:
+async def test_the_time_limit_covers_all_attempts(brokers: dict[str, FakeBroker]) -> None:
     clock = FakeClock()
     for broker in brokers.values():
         broker.codes = [ResponseCode.SYSTEM_ERROR] * 9
         broker.on_request = lambda: clock.advance(1.6)
 
-    async def work(producer: Producer) -> None:
+    async with _running(clock=clock, retries=5) as producer:
         with pytest.raises(Exception, match="SYSTEM_ERROR"):
             await producer.send(MESSAGE, timeout=3.0)
         assert sum(len(broker.requests) for broker in brokers.values()) == 2
 
-    _run(work, clock=clock, retries=5)
 
-
-def test_no_time_is_no_send(brokers: dict[str, FakeBroker]) -> None:
-    async def work(producer: Producer) -> None:
+async def test_no_time_is_no_send(brokers: dict[str, FakeBroker]) -> None:
+    async with _running() as producer:
         await producer.send(MESSAGE)
         with pytest.raises(CallTimedOut) as raised:
             await producer.send(MESSAGE, timeout=0)
         assert not raised.value.sent
 
-    _run(work)
 
-
-def test_looking_for_a_route_counts_into_the_time_limit(
+async def test_looking_for_a_route_counts_into_the_time_limit(
     brokers: dict[str, FakeBroker], remoting: Any
 ) -> None:
     async def never(request: Command) -> Command:
@@ -259,21 +228,19 @@ def test_looking_for_a_route_counts_into_the_time_limit(
 
     remoting.servers[NAME_SERVER] = never
 
-    async def work(producer: Producer) -> None:
+    async with _running() as producer:
         with pytest.raises(CallTimedOut, match="no route of topic 'T' in time"):
             await producer.send(MESSAGE, timeout=0.05)
 
-    _run(work)
 
-
-def test_looking_again_counts_into_the_time_limit(
+async def test_looking_again_counts_into_the_time_limit(
     brokers: dict[str, FakeBroker], remoting: Any
 ) -> None:
     async def never(request: Command) -> Command:
         await asyncio.sleep(60)
         raise AssertionError
 
-    async def work(producer: Producer) -> None:
+    async with _running() as producer:
         await producer.send(MESSAGE)
         for addresses in BROKERS.values():
             del remoting.servers[addresses[0]]
@@ -282,13 +249,11 @@ def test_looking_again_counts_into_the_time_limit(
             with pytest.raises(ConnectFailed):
                 await producer.send(MESSAGE, timeout=0.1)
 
-    _run(work)
 
-
-def test_no_queue_is_left_for_the_next_attempt(
+async def test_no_queue_is_left_for_the_next_attempt(
     brokers: dict[str, FakeBroker], remoting: Any, names: Any, make_route: Any
 ) -> None:
-    async def work(producer: Producer) -> None:
+    async with _running() as producer:
         await producer.send(MESSAGE)
         for addresses in BROKERS.values():
             del remoting.servers[addresses[0]]
@@ -296,8 +261,6 @@ def test_no_queue_is_left_for_the_next_attempt(
         for _ in range(2):
             with pytest.raises(NoRoute):
                 await producer.send(MESSAGE, timeout=0.1)
-
-    _run(work)
 
 
 OLD_MASTER, NEW_MASTER = "10.0.0.1:10911", "10.0.0.3:10911"
@@ -330,7 +293,7 @@ class ChangingMaster:
 
 @pytest.mark.parametrize("is_refused", [False, True])
 @pytest.mark.parametrize("has_queue", [False, True])
-def test_a_send_waits_for_the_next_master(
+async def test_a_send_waits_for_the_next_master(
     brokers: dict[str, FakeBroker],
     remoting: Any,
     names: Any,
@@ -340,7 +303,7 @@ def test_a_send_waits_for_the_next_master(
 ) -> None:
     group = ChangingMaster(remoting, names, make_route, looks=4)
 
-    async def work(producer: Producer) -> None:
+    async with _running() as producer:
         queue = (await producer.send(MESSAGE)).queue
         group.is_lost = True
         if is_refused:
@@ -351,38 +314,32 @@ def test_a_send_waits_for_the_next_master(
         assert result.status is SendStatus.SEND_OK
         assert len(group.new.requests) == 1
 
-    _run(work)
 
-
-def test_a_topic_that_lost_its_master_is_waited_for(
+async def test_a_topic_that_lost_its_master_is_waited_for(
     brokers: dict[str, FakeBroker], remoting: Any, names: Any, make_route: Any
 ) -> None:
     group = ChangingMaster(remoting, names, make_route, looks=6)
     clock = FakeClock()
 
-    async def work(producer: Producer) -> None:
+    async with _running(clock=clock) as producer:
         await producer.send(MESSAGE)
         group.is_lost = True
         clock.advance(60)  # the route is asked for again before the send
         assert (await producer.send(MESSAGE)).status is SendStatus.SEND_OK
 
-    _run(work, clock=clock)
 
-
-def test_who_wants_no_retries_is_told_at_once(
+async def test_who_wants_no_retries_is_told_at_once(
     brokers: dict[str, FakeBroker], remoting: Any, names: Any, make_route: Any
 ) -> None:
     group = ChangingMaster(remoting, names, make_route, looks=2)
 
-    async def work(producer: Producer) -> None:
+    async with _running(retries=0) as producer:
         await producer.send(MESSAGE)
         group.is_lost = True
         del remoting.servers[OLD_MASTER]
         with pytest.raises(ConnectFailed):
             await producer.send(MESSAGE)
         assert not group.new.requests
-
-    _run(work, retries=0)
 
 
 async def test_starting_twice_at_once_is_starting_once(
@@ -395,10 +352,10 @@ async def test_starting_twice_at_once_is_starting_once(
     assert remoting.is_closed
 
 
-def test_after_a_failure_the_route_is_asked_for_again(
+async def test_after_a_failure_the_route_is_asked_for_again(
     brokers: dict[str, FakeBroker], remoting: Any, names: Any, make_route: Any
 ) -> None:
-    async def work(producer: Producer) -> None:
+    async with _running() as producer:
         await producer.send(MESSAGE)
         for addresses in BROKERS.values():
             del remoting.servers[addresses[0]]
@@ -406,52 +363,46 @@ def test_after_a_failure_the_route_is_asked_for_again(
         remoting.servers["10.0.0.3:10911"] = FakeBroker()
         assert (await producer.send(MESSAGE)).queue.broker_name == "c"
 
-    _run(work)
 
-
-def test_an_unknown_topic_goes_where_topics_are_created(
+async def test_an_unknown_topic_goes_where_topics_are_created(
     brokers: dict[str, FakeBroker], names: Any, make_route: Any
 ) -> None:
     names.routes["TBW102"] = make_route(BROKERS, 8)
 
-    async def work(producer: Producer) -> None:
+    async with _running(default_topic_queue_count=3) as producer:
         results = [await producer.send(Message(topic="New", body=b"x")) for _ in range(20)]
         assert {result.queue.queue_id for result in results} == {0, 1, 2}
         assert {result.queue.broker_name for result in results} == {"a", "b"}
         header = brokers["a"].requests[0].ext or {}
         assert (header["b"], header["c"], header["d"]) == ("New", "TBW102", "3")
 
-    _run(work, default_topic_queue_count=3)
 
-
-def test_a_topic_that_nobody_creates(brokers: dict[str, FakeBroker]) -> None:
-    async def work(producer: Producer) -> None:
+async def test_a_topic_that_nobody_creates(brokers: dict[str, FakeBroker]) -> None:
+    async with _running() as producer:
         with pytest.raises(NoRoute, match="New"):
             await producer.send(Message(topic="New", body=b"x"))
 
-    _run(work)
 
-
-def test_names_on_the_wire_carry_the_namespace(brokers: dict[str, FakeBroker], names: Any) -> None:
+async def test_names_on_the_wire_carry_the_namespace(
+    brokers: dict[str, FakeBroker], names: Any
+) -> None:
     names.routes["shop%T"] = names.routes.pop("T")
 
-    async def work(producer: Producer) -> None:
+    async with _running(client=ClientConfig(namespace="shop")) as producer:
         result = await producer.send(MESSAGE)
         assert result.queue.topic == "T"
         [request] = [request for broker in brokers.values() for request in broker.requests]
         assert request.ext is not None
         assert (request.ext["a"], request.ext["b"]) == ("shop%pg", "shop%T")
 
-    _run(work, client=ClientConfig(namespace="shop"))
 
-
-def test_a_failing_broker_is_avoided_when_faults_are_tracked(
+async def test_a_failing_broker_is_avoided_when_faults_are_tracked(
     brokers: dict[str, FakeBroker],
 ) -> None:
     clock = FakeClock()
     brokers["a"].codes = [ResponseCode.SYSTEM_ERROR]
 
-    async def work(producer: Producer) -> None:
+    async with _running(clock=clock, latency_fault=True) as producer:
         while not brokers["a"].requests:
             await producer.send(MESSAGE)
         for _ in range(10):
@@ -461,13 +412,11 @@ def test_a_failing_broker_is_avoided_when_faults_are_tracked(
             await producer.send(MESSAGE)
         assert len(brokers["a"].requests) > 1
 
-    _run(work, clock=clock, latency_fault=True)
 
-
-def test_what_was_sent_is_told_when_the_rest_fails(brokers: dict[str, FakeBroker]) -> None:
+async def test_what_was_sent_is_told_when_the_rest_fails(brokers: dict[str, FakeBroker]) -> None:
     messages = [Message(topic="T", body=str(number).encode()) for number in range(5)]
 
-    async def work(producer: Producer) -> None:
+    async with _running(batch_count_max=2) as producer:
         # One list for both: whichever is asked second refuses.
         brokers["a"].codes = brokers["b"].codes = [0, ResponseCode.MESSAGE_ILLEGAL]
         with pytest.raises(PartlySent, match="3 messages were not sent after 1 batches") as raised:
@@ -476,10 +425,8 @@ def test_what_was_sent_is_told_when_the_rest_fails(brokers: dict[str, FakeBroker
         assert raised.value.unsent == messages[2:]
         assert isinstance(raised.value.__cause__, MessageIllegal)
 
-    _run(work, batch_count_max=2)
 
-
-def test_a_hook_that_fails_does_not_touch_the_send(
+async def test_a_hook_that_fails_does_not_touch_the_send(
     brokers: dict[str, FakeBroker], caplog: pytest.LogCaptureFixture
 ) -> None:
     class Hook:
@@ -489,15 +436,13 @@ def test_a_hook_that_fails_does_not_touch_the_send(
         def after(self, context: Any) -> None:
             raise ValueError("broken hook")
 
-    async def work(producer: Producer) -> None:
+    async with _running() as producer:
         producer.add_send_hook(Hook())
         assert (await producer.send(MESSAGE)).status is SendStatus.SEND_OK
-
-    _run(work)
     assert caplog.text.count("send hook failed") == 2
 
 
-def test_a_hook_sees_every_attempt(brokers: dict[str, FakeBroker]) -> None:
+async def test_a_hook_sees_every_attempt(brokers: dict[str, FakeBroker]) -> None:
     seen: list[tuple[str, str]] = []
     for broker in brokers.values():
         broker.codes = [ResponseCode.SYSTEM_ERROR]
@@ -508,11 +453,9 @@ def test_a_hook_sees_every_attempt(brokers: dict[str, FakeBroker]) -> None:
         def after(self, context: Any) -> None:
             seen.append((context.address, type(context.error).__name__))
 
-    async def work(producer: Producer) -> None:
+    async with _running() as producer:
         producer.add_send_hook(Hook())
         await producer.send(MESSAGE)
-
-    _run(work)
     assert [error for _, error in seen] == ["SystemFault", "SystemFault", "NoneType"]
     assert seen[0][0] != seen[1][0]
 
@@ -539,11 +482,15 @@ async def test_closing_waits_for_sends_in_the_background(
     assert (await future).status is SendStatus.SEND_OK
 
 
-def test_signed_requests_are_signed_anew_for_each_attempt(brokers: dict[str, FakeBroker]) -> None:
+async def test_signed_requests_are_signed_anew_for_each_attempt(
+    brokers: dict[str, FakeBroker],
+) -> None:
     for broker in brokers.values():
         broker.codes = [ResponseCode.SYSTEM_ERROR]
 
-    async def work(producer: Producer) -> None:
+    async with _running(
+        client=ClientConfig(credentials=Credentials(access_key="user", secret_key="secret-12"))
+    ) as producer:
         await producer.send(MESSAGE)
         signatures = {
             (request.ext or {})["Signature"]
@@ -551,11 +498,6 @@ def test_signed_requests_are_signed_anew_for_each_attempt(brokers: dict[str, Fak
             for request in broker.requests
         }
         assert len(signatures) >= 2
-
-    _run(
-        work,
-        client=ClientConfig(credentials=Credentials(access_key="user", secret_key="secret-12")),
-    )
 
 
 def test_the_group_name_is_checked() -> None:

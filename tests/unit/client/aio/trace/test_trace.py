@@ -7,6 +7,7 @@ import logging
 from typing import Any
 
 import pytest
+from tests.eventually import eventually
 
 from cometmq.base.errors import ConfigError, ConnectFailed
 from cometmq.client.aio.trace.consume_hooks import ConsumeContext
@@ -277,12 +278,6 @@ def _dispatcher(producer: FakeProducer, **settings: Any) -> TraceDispatcher:
     return made
 
 
-async def _until(condition: Any) -> None:
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.001)
-
-
 def test_nothing_is_made_when_it_is_off() -> None:
     assert make_dispatcher("g", "PRODUCE", TraceConfig(), ClientConfig(), FakeProducer()) is None
 
@@ -298,7 +293,7 @@ async def test_records_travel_together_and_are_found_by_ids_and_keys() -> None:
     dispatcher.start()
     for number in range(5):
         dispatcher.append(_record(number, "a b"))
-    await _until(lambda: len(producer.messages) >= 2)
+    await eventually(lambda: len(producer.messages) >= 2)
     await dispatcher.close()
     assert producer.ids == ["M0", "M1", "M2", "M3", "M4"]
     assert producer.messages[0].topic == TRACE
@@ -337,7 +332,7 @@ async def test_a_lone_record_leaves_after_the_interval() -> None:
     dispatcher = _dispatcher(producer)
     dispatcher.start()
     dispatcher.append(_record(1))
-    await _until(lambda: producer.ids == ["M1"])
+    await eventually(lambda: producer.ids == ["M1"])
     await dispatcher.close()
 
 
@@ -376,7 +371,7 @@ async def test_a_producer_that_cannot_start_is_tried_again() -> None:
     dispatcher = _dispatcher(producer)
     dispatcher.start()
     dispatcher.append(_record(1))
-    await _until(lambda: producer.ids == ["M1"])
+    await eventually(lambda: producer.ids == ["M1"])
     await dispatcher.close()
 
 
