@@ -1,7 +1,7 @@
 """A name server and brokers in one process on one event loop, for people who just want a queue.
 
 ``cometmq up`` runs it with a data directory, ``cometmq.testing.cluster`` inside a test. One broker is the rule;
-groups of a master and its slaves show on a laptop what several machines do.
+groups of a master and its slaves, with or without a controller, show on a laptop what several machines do.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from cometmq.base.properties_file import decode_file, parse_properties
 from cometmq.broker.config.broker_config import load_broker_config
 from cometmq.broker.config.config_slices import SLAVE, SYNC_MASTER
 from cometmq.broker.server import Broker
+from cometmq.controller.controller_config import ControllerConfig
+from cometmq.controller.server import Controller
 from cometmq.namesrv.namesrv_config import load_namesrv_config
 from cometmq.namesrv.server import NameServer
 
@@ -69,6 +71,8 @@ class Standalone:
         masters: number of broker groups.
         slaves: slaves in each group. With any, a master is a SYNC_MASTER unless ``broker_settings`` name another
             role; roles that are changed while the servers run are kept in the data directory.
+        has_controller: a controller decides who is the master of each group.
+        controller_port: 0 takes any free port.
     """
 
     def __init__(
@@ -81,8 +85,13 @@ class Standalone:
         broker_settings: Mapping[str, str] | None = None,
         masters: int = 1,
         slaves: int = 0,
+        has_controller: bool = False,
+        controller_port: int = 9878,
     ) -> None:
         self._data_directory = data_directory
+        self._has_controller = has_controller
+        self._controller_port = controller_port
+        self.controller: Controller | None = None
         self._namesrv_port = namesrv_port
         self._broker_port = broker_port
         self._bind_address = bind_address
@@ -113,6 +122,11 @@ class Standalone:
     @property
     def broker_address(self) -> str:
         return f"{self._bind_address}:{self.broker.port}"
+
+    @property
+    def controller_address(self) -> str | None:
+        """None if there is none."""
+        return None if self.controller is None else f"{self._bind_address}:{self.controller.port}"
 
     def place_of(self, broker: Broker) -> Place:
         """Raises KeyError: it does not run here."""
@@ -150,6 +164,8 @@ class Standalone:
     async def wait_for_slaves(self) -> None:
         """Until all slaves follow whose master runs, but not for ever; so that the next send finds them.
 
+        Under a controller: until every group has a master, and it waits for all others of the group.
+
         Why one does not follow is in the log.
         """
         try:
@@ -183,6 +199,8 @@ class Standalone:
             raise ConfigError(f"{', '.join(own)} cannot be set for {len(self._places)} brokers")
         if self._broker_settings.get("brokerRole") == SLAVE:
             raise ConfigError("brokerRole=SLAVE cannot be set for all brokers: somebody must lead")
+        if self._has_controller and "brokerRole" in self._broker_settings:
+            raise ConfigError("brokerRole cannot be set: the controller decides who is the master")
 
     async def _start(self) -> None:
         namesrv_config, _ = load_namesrv_config(
@@ -196,6 +214,8 @@ class Standalone:
         self.name_server = NameServer(namesrv_config)
         await self.name_server.start()
         self._stack.push_async_callback(self.name_server.stop)
+        if self._has_controller:
+            await self._start_controller()
         self._stack.push_async_callback(self._stop_brokers)
         # Masters first: their slaves then learn from the name server where they are.
         brokers = [(place, self._broker(place, {})) for place in self._places]
@@ -203,6 +223,16 @@ class Standalone:
             await broker.start()
             self._running[place] = broker
         await self.wait_for_slaves()
+
+    async def _start_controller(self) -> None:
+        config = ControllerConfig(
+            bind_address=self._bind_address,
+            listen_port=self._controller_port,
+            store_path=f"{self._data_directory}/controller",
+        )
+        self.controller = Controller(config)
+        await self.controller.start()
+        self._stack.push_async_callback(self.controller.stop)
 
     async def _stop_brokers(self) -> None:
         """Slaves first: what a master answers until its end has all its copies or says so."""
@@ -232,7 +262,10 @@ class Standalone:
             **kept,
             **self._broker_settings,
         }
-        if self._slaves:
+        if self.controller is not None:
+            settings["enableControllerMode"] = "true"
+            settings["controllerAddr"] = str(self.controller_address)
+        elif self._slaves:
             role = kept.get("brokerRole", SLAVE if place.number else SYNC_MASTER)
             settings["brokerRole"] = (
                 role if role == SLAVE else self._broker_settings.get("brokerRole", role)
@@ -241,12 +274,24 @@ class Standalone:
 
     @property
     def _have_all_slaves(self) -> bool:
+        if self.controller is not None:
+            return all(self._is_complete(place.group) for place in self._running)
         for master in self.brokers:
             if not _is_slave(master):
                 slaves = sum(_is_slave(one) for one in self.group_of(master))
                 if len(master.core.replicas) < slaves:
                     return False
         return True
+
+    def _is_complete(self, group: int) -> bool:
+        """Whether a group under a controller has a master, with everybody who runs in its SyncStateSet."""
+        brokers = [one for place, one in self._running.items() if place.group == group]
+        for broker in brokers:
+            switch = broker.replication.switch
+            assert switch is not None
+            if not _is_slave(broker) and broker.role.is_settled:
+                return len(switch.sync.members) == len(brokers)
+        return False
 
 
 def _is_slave(broker: Broker) -> bool:

@@ -44,6 +44,18 @@ def main() -> None:
     "SYNC_MASTER: it answers a send when a slave has the message, too.",
 )
 @click.option(
+    "--controller",
+    "has_controller",
+    is_flag=True,
+    help="Have a controller decide which replica is the master, and elect another one if it is lost.",
+)
+@click.option(
+    "--controller-port",
+    default=9878,
+    show_default=True,
+    help="Port of the controller, if there is one.",
+)
+@click.option(
     "--bind",
     "bind_address",
     default="127.0.0.1",
@@ -66,6 +78,8 @@ def up(
     broker_port: int,
     bind_address: str,
     replicas: int,
+    has_controller: bool,
+    controller_port: int,
     settings: tuple[str, ...],
     log_level: str,
 ) -> None:
@@ -81,6 +95,8 @@ def up(
         broker_port=broker_port,
         bind_address=bind_address,
         replicas=replicas,
+        has_controller=has_controller,
+        controller_port=controller_port,
         settings=settings,
         log_level=log_level,
     )

@@ -21,6 +21,8 @@ def run(
     broker_port: int,
     bind_address: str,
     replicas: int,
+    has_controller: bool,
+    controller_port: int,
     settings: Sequence[str],
     log_level: str,
 ) -> None:
@@ -34,6 +36,8 @@ def run(
             bind_address=bind_address,
             broker_settings=_pairs(settings),
             slaves=replicas - 1,
+            has_controller=has_controller,
+            controller_port=controller_port,
         )
         event_loop.run(_serve(servers, data_directory))
     except (CometError, OSError) as error:
@@ -45,6 +49,8 @@ async def _serve(servers: Standalone, data_directory: str) -> None:
     stop = event_loop.end_signal()
     async with servers:
         click.echo(f"name server  {servers.name_server_address}   (give this to clients)")
+        if servers.controller_address is not None:
+            click.echo(f"controller   {servers.controller_address}")
         for broker in servers.brokers:
             click.echo(f"broker       {_line(broker, len(servers.brokers))}")
         click.echo(f"data         {data_directory}")

@@ -52,6 +52,7 @@ def cluster(
     *,
     masters: int = 1,
     slaves: int = 0,
+    controller: bool = False,
     settings: Mapping[str, str] | None = None,
     data_directory: str | None = None,
 ) -> Cluster:
@@ -60,6 +61,7 @@ def cluster(
     Args:
         masters: number of broker groups.
         slaves: slaves in each group. With any, masters are SYNC_MASTER unless ``settings`` say otherwise.
+        controller: whether a controller decides who is the master of each group, and replaces a master that is lost.
         settings: ``broker.conf`` keys that override the defaults, for all brokers.
         data_directory: keep the data here instead of in a temporary directory, for example to restart on it.
 
@@ -71,7 +73,11 @@ def cluster(
             f"a cluster has 1 to {GROUPS_MAX} masters with up to {SLAVES_MAX} slaves each, not {masters} with {slaves}"
         )
     return Cluster(
-        masters=masters, slaves=slaves, settings=settings or {}, data_directory=data_directory
+        masters=masters,
+        slaves=slaves,
+        has_controller=controller,
+        settings=settings or {},
+        data_directory=data_directory,
     )
 
 
@@ -85,7 +91,9 @@ class Cluster:
         data_directory: str | None,
         masters: int = 1,
         slaves: int = 0,
+        has_controller: bool = False,
     ) -> None:
+        self._has_controller = has_controller
         self._masters = masters
         self._slaves = slaves
         self._settings = {**_SMALL_FILES, **settings}
@@ -153,7 +161,10 @@ class Cluster:
         place = self._stopped.pop(broker, None)
         if place is None:
             raise UsageError(f"{broker!r} was not stopped here")
-        if role is None and any(
+        if self._has_controller:
+            if role is not None:
+                raise UsageError("the controller decides who is the master: give no role")
+        elif role is None and any(
             self.servers.place_of(one).group == place.group for one in self.masters
         ):
             role = "SLAVE"
@@ -168,6 +179,12 @@ class Cluster:
         """
         if not _is_slave(slave):
             raise UsageError(f"{slave!r} is no slave")
+        if self._has_controller:
+            async with asyncio.timeout(ROLE_SECONDS_MAX):
+                await self._elect(slave)
+                await _until(lambda: slave.role.is_settled and not _is_slave(slave))
+                await self.servers.wait_for_slaves()
+            return
         role = (
             "ASYNC_MASTER" if self._settings.get("brokerRole") == "ASYNC_MASTER" else "SYNC_MASTER"
         )
@@ -178,6 +195,32 @@ class Cluster:
             slave.live.update({"brokerRole": role})
             await _until(lambda: slave.role.is_settled)
             await self.servers.wait_for_slaves()
+
+    async def _elect(self, broker: Broker) -> None:
+        """As an operator does it."""
+        from cometmq.protocol.codes import RequestCode
+        from cometmq.protocol.command import Command
+        from cometmq.protocol.fields import encode_fields
+        from cometmq.protocol.headers.controller import ElectMasterHeader
+        from cometmq.remoting.client import RemotingClient
+
+        identity = broker.live.current.identity
+        header = ElectMasterHeader(
+            cluster_name=identity.cluster_name,
+            broker_name=identity.broker_name,
+            broker_id=identity.slave_id,
+            designate_elect=True,
+        )
+        client = RemotingClient()
+        try:
+            reply = await client.call(
+                str(self.servers.controller_address),
+                Command(RequestCode.CONTROLLER_ELECT_MASTER, encode_fields(header)),
+            )
+        finally:
+            await client.close()
+        if reply.code:
+            raise UsageError(f"{broker!r} is not elected: {reply.remark}")
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """In a test without an event loop: run ``servers.kill(...)`` and the like in the servers' thread."""
@@ -199,6 +242,8 @@ class Cluster:
             broker_settings=self._settings,
             masters=self._masters,
             slaves=self._slaves,
+            has_controller=self._has_controller,
+            controller_port=0,
         )
         try:
             await self._servers.__aenter__()
