@@ -1,6 +1,7 @@
 """Waiting for what other parts, threads or processes do: for a condition, never for a time.
 
-``eventually`` in coroutines, ``wait_until`` elsewhere. Both give what the probe found in the end.
+``eventually`` in coroutines, ``wait_until`` elsewhere. Both give what the probe found in the end. ``turns`` is for what
+must not happen.
 """
 
 from __future__ import annotations
@@ -49,6 +50,12 @@ async def eventually(
         assert time.monotonic() < deadline, _story(what, seconds)
         turns += 1
         await asyncio.sleep(PAUSE_SECONDS if is_asked or turns > TURNS else 0)
+
+
+async def turns(count: int = TURNS) -> None:
+    """Let the loop do what it has to do: after this, what did not happen was not about to."""
+    for _ in range(count):
+        await asyncio.sleep(0)
 
 
 def wait_until(probe: Callable[[], T | None], what: What = "", seconds: float = SECONDS_MAX) -> T:

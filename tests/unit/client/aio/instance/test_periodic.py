@@ -4,6 +4,7 @@ import asyncio
 import logging
 
 import pytest
+from tests.eventually import turns
 
 from cometmq.client.aio.instance.periodic import Periodic
 
@@ -38,7 +39,7 @@ async def test_it_runs_again_and_again() -> None:
     await work.wait_for(3)
     await task.stop()
     runs = work.runs
-    await asyncio.sleep(0.02)
+    await turns()
     assert work.runs == runs
 
 

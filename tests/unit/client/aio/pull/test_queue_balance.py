@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
-from tests.eventually import eventually
+from tests.eventually import eventually, turns
 
 from cometmq.client.aio.instance.client_instance import ClientInstance
 from cometmq.client.aio.pull.queue_balance import QueueBalance
@@ -81,7 +80,7 @@ async def test_a_share_is_told_when_it_changes(remoting: Any, names: Any, make_r
     shared.remove("T")
     group.client_ids.pop()
     shared.soon()
-    await asyncio.sleep(0.01)
+    await turns()
     assert len(shares.seen) == 2
     await shared.stop()
 

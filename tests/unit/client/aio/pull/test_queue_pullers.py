@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import cast
 
 import pytest
-from tests.eventually import eventually
+from tests.eventually import eventually, turns
 
 from cometmq.base.errors import CometError, ConnectFailed
 from cometmq.client.aio.pull.pull_call import PullCalls, PullResult, PullStatus
@@ -106,7 +106,7 @@ async def test_pulls_go_on_until_the_cache_is_full_and_again_when_it_is_not() ->
     await eventually(lambda: world.pullers.has_sleepers)
     assert world.calls.offsets == [0, 2, 4]
     world.pullers.wake()
-    await asyncio.sleep(0.01)
+    await turns()
     assert world.calls.offsets == [0, 2, 4]
     await world.pullers.close()
 

@@ -6,7 +6,7 @@ import asyncio
 import threading
 
 import pytest
-from tests.eventually import eventually
+from tests.eventually import eventually, turns
 
 from cometmq.client.aio.push.workers import TaskWorkers, ThreadWorkers, Workers
 from cometmq.client.core.consume.member.held_queue import HeldQueue, Job
@@ -80,7 +80,7 @@ async def test_as_many_run_side_by_side_as_there_are_workers(kind: str) -> None:
     bench = Bench(kind, 3, waits=True)
     bench.workers.submit(_jobs(_held(), 8))
     await eventually(lambda: bench.begun == 3)
-    await asyncio.sleep(0.02)
+    await turns()
     assert bench.begun == 3
     assert sum(job is not None for job in bench.workers.running) == 3
     bench.open(2)

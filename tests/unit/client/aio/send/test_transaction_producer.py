@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests.eventually import eventually
 
 from cometmq.client.aio.send.transaction_producer import (
     TransactionProducer,
@@ -184,8 +185,7 @@ async def test_checks_that_wait_are_bounded(
             await asyncio.sleep(0)
         # What was dropped is asked again by the broker, and answered then.
         await producer._check_transaction(BROKER, _check_request(3))
-        while len(_ends(remoting)) < 4:
-            await asyncio.sleep(0)
+        await eventually(lambda: len(_ends(remoting)) == 4)
 
 
 async def test_hooks_see_outcomes(remoting: Any) -> None:
@@ -200,6 +200,5 @@ async def test_hooks_see_outcomes(remoting: Any) -> None:
         producer.add_end_hook(lambda end: seen.append((end.address, end.state, end.is_from_check)))
         await producer.send_transaction(MESSAGE)
         await producer._check_transaction(BROKER, _check_request(0))
-        while len(seen) < 2:
-            await asyncio.sleep(0.001)
+        await eventually(lambda: len(seen) == 2)
     assert seen == [(BROKER, "COMMIT", False), (BROKER, "UNKNOWN", True)]
