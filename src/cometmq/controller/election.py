@@ -9,14 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import Final
 
 from cometmq.controller.group import EPOCH_MAX, Decision, Group, Living, Report
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.refusal import Refused
-
-_REPORTED_EPOCH_MAX: Final = 1 << 30
-"""No broker has seen so many elections. One that says so must not use up the epochs that are left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +52,8 @@ def elect(
         )
     if group.is_new:
         return _first(group, request, living)
+    if (newest := living.newest_epoch) > group.master_epoch:
+        return _of_old_copy(group, request, living, newest)
     if request.is_designated:
         assert request.broker_id is not None
         return _designated(group, request.broker_id, living)
@@ -91,6 +89,19 @@ def _first(group: Group, request: ElectionRequest, living: Living) -> Decision[E
     return _elected(group, best, living, "the first of its group")
 
 
+def _of_old_copy(
+    group: Group, request: ElectionRequest, living: Living, newest: int
+) -> Decision[Election]:
+    """Brokers have seen elections that are not known here: the memory is an old copy, and the set may have changed."""
+    reason = f"the decisions are an old copy: epoch {group.master_epoch}, a broker has {newest}"
+    wanted = request.broker_id if request.is_designated else None
+    if wanted is None or wanted not in living.reports:
+        return _no_change(
+            group, f"{reason}; an operator has to name who has the most (electMaster)"
+        )
+    return _elected(group, wanted, living, f"named by an operator; {reason}", is_unclean=True)
+
+
 def _designated(group: Group, wanted: int, living: Living) -> Decision[Election]:
     if wanted == group.master_id and living.may_include(wanted):
         return _still_master(group)
@@ -113,8 +124,7 @@ def _elected(
     group: Group, broker_id: int, living: Living, reason: str, *, is_unclean: bool = False
 ) -> Decision[Election]:
     # Brokers know later epochs than the controller if its memory was lost or is an old copy.
-    reported = [min(report.epoch, _REPORTED_EPOCH_MAX) for report in living.reports.values()]
-    master_epoch = next_epoch(max([group.master_epoch, *reported]))
+    master_epoch = next_epoch(max(group.master_epoch, living.newest_epoch))
     changed = replace(
         group,
         master_id=broker_id,

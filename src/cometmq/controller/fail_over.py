@@ -87,8 +87,11 @@ class FailOver:
             await asyncio.wait(self._under_way.values())
 
     def _needs_master(self, group: Group, now: float) -> bool:
+        """Also if brokers know of elections that are not known here: an operator has to read that in the log."""
         living = self._liveness.living(group, now)
-        return bool(living.reports) and not living.may_include(group.master_id)
+        return bool(living.reports) and (
+            not living.may_include(group.master_id) or living.newest_epoch > group.master_epoch
+        )
 
     def _gone(self, broker_name: str, broker_id: int, reason: str) -> None:
         held = self._store.known().get(broker_name)

@@ -15,6 +15,9 @@ NAME_CHARS_MAX: Final = 255
 EPOCH_MAX: Final = (1 << 31) - 1
 """Java's largest int."""
 
+REPORTED_EPOCH_MAX: Final = 1 << 30
+"""No broker has seen so many elections. One that says so must not use up the epochs that are left."""
+
 T = TypeVar("T")
 
 
@@ -113,6 +116,13 @@ class Living:
 
     reports: Mapping[int, Report] = field(default_factory=dict)
     doubtful: frozenset[int] = frozenset()
+
+    @property
+    def newest_epoch(self) -> int:
+        """The latest election that any of them has records of; -1 if none has."""
+        return max(
+            (min(one.epoch, REPORTED_EPOCH_MAX) for one in self.reports.values()), default=-1
+        )
 
     def may_include(self, broker_id: int | None) -> bool:
         return broker_id in self.reports or broker_id in self.doubtful

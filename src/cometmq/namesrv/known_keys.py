@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from cometmq.base.setting_keys import OtherKeys
+from cometmq.base.settings import rows
+from cometmq.controller.etcd.etcd_config import EtcdConfig
 from cometmq.controller.known_keys import OTHER_KEYS as CONTROLLER_KEYS
 from cometmq.remoting.tls import unmet_outside_tls_file
 
@@ -25,6 +27,8 @@ _NAMES: Final = """
 """
 
 OTHER_KEYS: Final = OtherKeys(
-    without_effect=frozenset(_NAMES.split()) | CONTROLLER_KEYS.without_effect,
+    without_effect=frozenset(_NAMES.split())
+    | {row.key for row in rows(EtcdConfig)}
+    | CONTROLLER_KEYS.without_effect,
     unmet=unmet_outside_tls_file("name server"),
 )

@@ -155,15 +155,27 @@ def test_a_young_controller_waits_for_those_it_has_not_heard_of() -> None:
     assert master(held(without, asked_by(1), alive(1))) == (1, 5, {1}, 7)
 
 
-def test_epochs_that_brokers_know_are_not_given_again() -> None:
-    group = group_of(2, in_sync=(1, 2), epoch=3, set_epoch=6)
-    assert master(held(group, asked_by(1), alive(2, b1=Report(epoch=9, max_offset=1)))) == (
-        *(1, 10, {1}, 7),
-    )
+@pytest.mark.parametrize("old_master", [None, 1, 2])
+def test_if_brokers_know_later_elections_an_operator_has_to_say_who_has_the_most(
+    old_master: int | None,
+) -> None:
+    """The set may have changed since: who is in it may lack what was acknowledged."""
+    group = group_of(3, master=old_master, in_sync=(1, 2), epoch=3, set_epoch=6)
+    living = alive(1, 2, b3=Report(epoch=9, max_offset=1))
+    for request in (asked_by(1), asked_by(3), BY_CONTROLLER):
+        decision = held(group, request, living, unclean=True)
+        assert decision.group is group
+        assert decision.answer.verdict is Verdict.NO_CANDIDATE
+        assert "an old copy: epoch 3, a broker has 9" in decision.answer.reason
+    for broker in (1, 3):
+        decision = held(group, designated(broker), living)
+        assert master(decision) == (broker, 10, {broker}, 7)
+        assert decision.answer.is_unclean
+    assert held(group, designated(2), alive(b3=Report(epoch=4))).group is group
 
 
 def test_one_that_lies_about_its_epoch_leaves_epochs_for_others() -> None:
-    group = group_of(2, in_sync=(1, 2), epoch=3, set_epoch=6)
+    group = group_of(2)
     decision = held(group, asked_by(1), alive(1, b2=Report(epoch=EPOCH_MAX, max_offset=1)))
     assert master(decision)[1] < EPOCH_MAX // 2 + 10
 

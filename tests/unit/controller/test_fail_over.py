@@ -127,3 +127,29 @@ def test_a_new_group_waits_for_one_of_its_brokers_to_ask() -> None:
     ours.join(1)
     pass_time(ours, 20, 1)
     assert ours.master() == (None, 0, [], 0)
+
+
+def test_only_the_leader_elects_by_itself(pair: MemoryController) -> None:
+    leads = False
+    pair.controller.fail_over._leads = lambda: leads
+    pair.kill(1)
+    pass_time(pair, 20, 2)
+    assert pair.master() == (1, 1, [1, 2], 2)
+    leads = True
+    pair.run(pair.controller.fail_over.lead)
+    assert pair.master() == (2, 2, [2], 3)
+
+
+def test_an_old_copy_of_the_decisions_is_logged(
+    pair: MemoryController, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        pair.beat(1)
+        pair.beat(2, epoch=8)
+        scan(pair)
+    assert pair.master() == (1, 1, [1, 2], 2)
+    (line,) = (line for line in caplog.messages if line.startswith("no master"))
+    assert "an old copy: epoch 1, a broker has 8" in line
+    reply = pair.elect(2, designated=True)
+    assert (reply.code, pair.master()) == (0, (2, 9, [2], 3))
+    assert (reply.remark or "").startswith("acknowledged messages may be lost")

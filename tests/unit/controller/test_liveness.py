@@ -95,3 +95,20 @@ def test_how_long_a_broker_may_be_silent() -> None:
     assert silence_seconds(None) == silence_seconds(0) == silence_seconds(-5) == 10
     assert silence_seconds(3000) == 3
     assert silence_seconds(1 << 60) == 3600
+
+
+def test_who_begins_to_lead_takes_nobody_for_dead_whom_it_may_have_missed() -> None:
+    """It was cut off from all of them until now. A lost connection is another matter: that was seen."""
+    liveness = Liveness(0.0)
+    beat(liveness, 1, LATER)
+    beat(liveness, 2, LATER, connection := object())
+    liveness.hang_up(connection)
+    now = LATER + 60
+    assert liveness.living(GROUP, now).doubtful == set()
+    liveness.watch(now)
+    living = liveness.living(GROUP, now + 5)
+    assert living.doubtful == {1}
+    assert living.reports == {}
+    beat(liveness, 1, now + 6)
+    assert liveness.living(GROUP, now + 6).doubtful == set()
+    assert liveness.living(GROUP, now + 10.1).doubtful == set()
