@@ -1,4 +1,7 @@
-"""Tells brokers who their master is (NOTIFY_BROKER_ROLE_CHANGED). Nobody relies on it: brokers also ask."""
+"""Tells brokers who their master is (NOTIFY_BROKER_ROLE_CHANGED), and a master that another is about to be elected.
+
+Nobody relies on either: brokers also ask, and a master that was not told loses nothing but time.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,18 @@ from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.fields import encode_fields
 from cometmq.protocol.headers.controller import NotifyRoleChangedHeader
+from cometmq.protocol.headers.hand_over import HandOverHeader
 
 _NOTICES_MAX: Final = 256
+_HAND_OVER_SECONDS: Final = 1.5
 
 _log = logging.getLogger("cometmq.controller")
 
 
 class Client(Protocol):
     """The part of a ``RemotingClient`` that is needed here."""
+
+    async def call(self, address: str, command: Command, timeout: float) -> Command: ...
 
     async def oneway(self, address: str, command: Command) -> None: ...
 
@@ -63,6 +70,29 @@ class RoleNotices:
             )
             self._under_way.add(task)
             task.add_done_callback(self._under_way.discard)
+
+    async def prepare(self, group: Group, successor: int) -> None:
+        """Have the master wait with new messages until the successor has all of the old ones.
+
+        RocketMQ's brokers do not know the request. They are replaced without it.
+        """
+        if self._client is None or group.master is None:
+            return
+        header = HandOverHeader(master_epoch=group.master_epoch, successor_id=successor)
+        command = Command(code=RequestCode.HAND_OVER, ext=encode_fields(header))
+        try:
+            reply = await self._client.call(group.master.address, command, _HAND_OVER_SECONDS)
+            reason = reply.remark if reply.code else None
+        except CometError as error:
+            reason = str(error)
+        if reason is not None:
+            _log.warning(
+                "master not prepared name=%s id=%d successor=%d reason=%s",
+                group.broker_name,
+                group.master_id,
+                successor,
+                reason,
+            )
 
     async def _send(self, address: str, command: Command) -> None:
         if self._client is None:

@@ -76,7 +76,14 @@ class Controller:
             raise ConfigError("controllerStorePath must name the directory for decisions")
         self.liveness = Liveness(clock.monotonic())
         self.notices = RoleNotices(self.config)
-        elections = Elections(self.store, self.liveness, self.config, clock, self.notices.tell)
+        elections = Elections(
+            self.store,
+            self.liveness,
+            self.config,
+            clock,
+            self.notices.tell,
+            self.notices.prepare,
+        )
         self.fail_over = FailOver(
             self.store,
             self.liveness,

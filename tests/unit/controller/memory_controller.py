@@ -10,6 +10,7 @@ from tests.controller_conversation import BROKERS, CONTROLLER
 
 from cometmq.controller.controller_config import SCHEMA
 from cometmq.controller.server import Controller
+from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import FLAG_ONEWAY, Command
 from cometmq.remoting.connection import Connection
 from cometmq.testing.fake_clock import FakeClock
@@ -24,6 +25,14 @@ class Notices:
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, Command]] = []
+        self.asked: list[tuple[str, Command]] = []
+        self.answers: dict[str, int] = {}
+        """By address, the code that a broker answers with; RocketMQ's do not know what is asked here."""
+
+    async def call(self, address: str, command: Command, timeout: float) -> Command:
+        self.asked.append((address, command))
+        code = self.answers.get(address, ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
+        return command.reply(code, "request type not supported" if code else None)
 
     async def oneway(self, address: str, command: Command) -> None:
         command.flag |= FLAG_ONEWAY

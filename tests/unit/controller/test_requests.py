@@ -10,6 +10,7 @@ from tests.unit.controller.memory_controller import MemoryController, address
 
 from cometmq.base.properties_file import parse_properties
 from cometmq.protocol import fastjson
+from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.command import Command
 
 
@@ -281,3 +282,24 @@ def test_decisions_that_cannot_be_stored_are_not_made(
     monkeypatch.undo()
     pair.run(pair.controller.fail_over.scan_masters)
     assert pair.master() == (2, 2, [2], 3)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_master_is_prepared_before_another_is_elected_by_an_operator(
+    pair: MemoryController, code: int
+) -> None:
+    """RocketMQ's brokers do not know that request, and are replaced all the same."""
+    pair.notices.answers = {BROKERS[1]: code}
+    assert pair.elect(2, designated=True).code == 0
+    ((asked, command),) = pair.notices.asked
+    assert (asked, command.code) == (BROKERS[1], RequestCode.HAND_OVER)
+    assert command.ext == {"masterEpoch": "1", "successorId": "2"}
+    assert pair.master()[0] == 2
+
+
+def test_who_cannot_hand_over_is_not_asked(pair: MemoryController) -> None:
+    pair.elect(1, designated=True)
+    pair.elect(7, designated=True)
+    pair.kill(1)
+    pair.elect(2, designated=True)
+    assert pair.notices.asked == []
