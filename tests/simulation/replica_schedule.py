@@ -8,45 +8,28 @@ wild      also power losses, deleted files, several masters at a time, and promo
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
 
+from tests.simulation.mishaps import EVENTS_MAX, EVENTS_MIN, Event, Mishaps
 from tests.simulation.replica_broker import ReplicaBroker
 from tests.simulation.replica_world import PLENTY, ReplicaWorld
 
 from cometmq.broker.config.config_slices import ASYNC_MASTER, SYNC_MASTER
-from cometmq.testing.faulty_files import Moment, Outage
-
-EVENTS_MIN, EVENTS_MAX = 20, 60
-GAPS = (0.0, 0.0, 0.001, 0.003, 0.01, 0.1, 0.5, 2.0)
-LONG_GAPS = (4.0, 8.0, 25.0)
-MOMENTS = tuple(Moment)
+from cometmq.testing.faulty_files import Outage
 
 
-class Schedule:
+class Schedule(Mishaps[ReplicaWorld]):
+    GAPS = (0.0, 0.0, 0.001, 0.003, 0.01, 0.1, 0.5, 2.0)
+    LONG_GAPS = (4.0, 8.0, 25.0)
+    LONG_SHARE = 0.03
+
     def __init__(self, seed: int) -> None:
-        self.seed = seed
         self._led_from = 0
-        chosen = self._settings(seed)
-        self.world = chosen
-        self.random = chosen.random
-
-    def run(self) -> None:
-        world = self.world
-        try:
-            world.loop.run_until_complete(self._run())
-        except BaseException as error:
-            error.add_note(self.story())
-            raise
-        finally:
-            world.loop.finish()
-
-    def story(self) -> str:
-        steps = "\n".join(self.world.steps)
+        world = self._world(seed)
         kind = "careful" if self.is_careful else "wild"
-        return f"seed {self.seed}, {kind}, {self.settings}\n{steps}\n{self.world.brokers}"
+        super().__init__(seed, world, f"{kind}, {self.settings}")
 
-    def _settings(self, seed: int) -> ReplicaWorld:
+    def _world(self, seed: int) -> ReplicaWorld:
         random = Random(seed)
         self.is_careful = random.random() < 0.5
         role = SYNC_MASTER if self.is_careful or random.random() < 0.6 else ASYNC_MASTER
@@ -67,13 +50,9 @@ class Schedule:
 
     async def _run(self) -> None:
         world, random = self.world, self.random
-        for broker in world.brokers:
-            broker.boot()
-            if random.random() < 0.3:
-                await world.wait(random.choice(GAPS))
-        await world.wait(random.choice((0.01, 1.0, 6.0)))
-        events: list[Callable[[], str | None]] = [self._send] * 12
-        events += [self._reset, self._half_open, self._cut_one_way, self._heal]
+        await self._boot_all((0.01, 1.0, 6.0))
+        events: list[Event] = [self._send] * 12
+        events += [self._reset, self._half_open, self._cut, self._heal]
         events += [self._kill, self._boot, self._boot, self._crash_soon, self._slow_disk]
         events += [self._fill, self._empty]
         if not self.is_careful:
@@ -88,42 +67,18 @@ class Schedule:
             if self.is_careful and random.random() < 0.05:
                 await self._switch()
                 continue
-            what = random.choice(events)()
-            if what:
-                world.steps.append(f"{world.clock.monotonic():.3f} {what}")
-            gap = random.choice(LONG_GAPS if random.random() < 0.03 else GAPS)
-            if gap:
-                await world.wait(gap)
-            else:
-                world.check()
-        world.steps.append(f"{world.clock.monotonic():.3f} the end begins")
+            await self._happen(events)
+        self._tell("the end begins")
         safe = list(world.book.safe)
         master = await world.heal(keeps_master=self.is_careful)
         if self.is_careful:
             for sent in (one for one in safe if one.offset >= master.log_start):
                 assert master.has_now(sent.offset, sent.raw), f"lost by {master}: {sent}"
 
-    # What may happen.
-
-    def _send(self) -> str | None:
-        masters = [one for one in self.world.brokers if one.is_up and not one.is_slave]
-        if not masters:
-            return None
-        broker = self.random.choice(masters)
-        for _ in range(self.random.choice((1, 1, 2, 5))):
-            if broker.is_up:
-                self.world.send(broker)
-        return f"send to {broker.number}, log ends at {broker.log_end}" if broker.is_up else "send"
-
-    def _reset(self) -> str | None:
-        connections = self.world.network.connections
-        if not connections:
-            return None
-        connection = self.random.choice(connections)
-        self.world.network.reset(connection)
-        return f"reset {connection}"
+    # What may happen, too.
 
     def _half_open(self) -> str | None:
+        """Either side, whoever opened it."""
         connections = self.world.network.connections
         if not connections:
             return None
@@ -133,23 +88,8 @@ class Schedule:
         self.world.network.half_open(connection)
         return f"half open {connection}"
 
-    def _cut_one_way(self) -> str | None:
-        one, other = self.random.sample(self.world.brokers, 2)
-        self.world.network.cut(one.host, other.host)
-        if self.random.random() < 0.4:
-            self.world.network.cut(other.host, one.host)
-        return f"cut {one.number} {other.number}"
-
-    def _heal(self) -> str | None:
-        self.world.network.heal()
-        return "heal"
-
-    def _kill(self) -> str | None:
-        broker = self._any_up()
-        if broker is None:
-            return None
-        self.world.kill(broker, Outage.PROCESS_KILL)
-        return f"kill {broker.number}"
+    def _outage(self) -> Outage:
+        return Outage.PROCESS_KILL if self.is_careful else self.random.choice(tuple(Outage))
 
     def _lose_power(self) -> str | None:
         broker = self._any_up()
@@ -157,39 +97,6 @@ class Schedule:
             return None
         self.world.kill(broker, Outage.POWER_LOSS)
         return f"power loss {broker.number}"
-
-    def _crash_soon(self) -> str | None:
-        broker = self._any_up()
-        if broker is None:
-            return None
-        broker.outage = Outage.PROCESS_KILL
-        if not self.is_careful:
-            broker.outage = self.random.choice(tuple(Outage))
-        broker.files.crash_in(self.random.randint(1, 12), self.random.choice(MOMENTS))
-        return f"crash {broker.number} soon"
-
-    def _boot(self) -> str | None:
-        down = [one for one in self.world.brokers if one.process is None]
-        if not down:
-            return None
-        broker = self.random.choice(down)
-        broker.boot()
-        return f"boot {broker.number}"
-
-    def _slow_disk(self) -> str | None:
-        broker = self.random.choice(self.world.brokers)
-        broker.flush_delay_max = self.random.choice((0.0, 0.01, 1.0, 10.0))
-        return f"flush of {broker.number} takes {broker.flush_delay_max}"
-
-    def _fill(self) -> str | None:
-        broker = self.random.choice(self.world.brokers)
-        broker.files.set_free(self.random.choice((0, 4096, 12288)))
-        return f"fill {broker.number}"
-
-    def _empty(self) -> str | None:
-        for broker in self.world.brokers:
-            broker.files.set_free(PLENTY)
-        return "space"
 
     def _delete(self) -> str | None:
         """Time passes, and a broker deletes its old files."""
@@ -238,7 +145,7 @@ class Schedule:
         old = world.brokers[world.announced or 0]
         if old.process is not None and self.random.random() < 0.5:
             world.kill(old, Outage.PROCESS_KILL)
-            world.steps.append(f"{world.clock.monotonic():.3f} kill {old.number} for good")
+            self._tell(f"kill {old.number} for good")
         old.change({"brokerRole": "SLAVE"})
         others = [one for one in world.brokers if one is not old]
         for _ in range(50):
@@ -265,7 +172,7 @@ class Schedule:
         self._led_from = chosen.log_end
         world.promote(chosen)
         world.announce(chosen.number)
-        world.steps.append(f"{world.clock.monotonic():.3f} switch from {old} to {chosen}")
+        self._tell(f"switch from {old} to {chosen}")
 
     def _is_part(self, broker: ReplicaBroker, master: ReplicaBroker) -> bool:
         """Whether a broker has a first part of a master's log."""
@@ -279,7 +186,3 @@ class Schedule:
             and broker.log_bytes(first, broker.log_end)
             == log[first - start : broker.log_end - start]
         )
-
-    def _any_up(self) -> ReplicaBroker | None:
-        up = [one for one in self.world.brokers if one.is_up]
-        return self.random.choice(up) if up else None
