@@ -65,10 +65,12 @@ docs: .venv-docs/.ready ## the documentation as a site in site/, every link and 
 	@touch $@
 
 interop: setup ## software that is not ours with our servers, our client with theirs (needs a JDK 17, Maven, Go, Node)
+	@tools/setup_etcd.sh
 	COMETMQ_CLIENT_SERVERS=rocketmq-4.9.7 $(BIN)/python -m pytest -q -n 3 --dist loadscope --no-loadscope-reorder \
 	  -p no:cacheprovider tests/interop tests/integration/client $(PYTEST_FLAGS)
 
 chaos: setup ## ten minutes of faults under load, and what survives: build/chaos.html (CHAOS_FLAGS="--help")
+	@tools/setup_etcd.sh
 	$(BIN)/python -m tests.chaos.run $(CHAOS_FLAGS)
 
 fuzz: setup ## two million hostile frames at both servers, a healthy client beside them (`make test` has some seconds of it)

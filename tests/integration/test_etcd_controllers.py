@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.eventually import eventually
+from tests.eventually import eventually, wait_until
 from tests.integration.etcd_cluster import EtcdCluster, needs_etcd
 from tests.integration.servers import broker_config, running_name_server
 from tests.integration.test_broker import Client
 from tests.integration.test_controller_mode import is_master, members
+from tests.integration.test_namesrv_process import ask, free_port, process
 
 from cometmq.broker.server import Broker
 from cometmq.controller.controller_config import SCHEMA
 from cometmq.controller.group import Group
 from cometmq.controller.server import Controller
 from cometmq.protocol.codes import RequestCode, ResponseCode
+from cometmq.protocol.command import Command
 
 pytestmark = needs_etcd
 
@@ -226,3 +231,41 @@ async def test_a_master_that_dies_without_etcd_is_replaced_when_it_is_back(
             etcd.start()
             await eventually(lambda: is_master(slave))
             assert await world.send(slave) == 0
+
+
+def test_both_commands_run_controllers_over_etcd(tmp_path: Path, etcd: EtcdCluster) -> None:
+    ports = [free_port(), free_port()]
+    peers = ";".join(f"n{number}-127.0.0.1:{port}" for number, port in enumerate(ports))
+    files = [tmp_path / "controller.conf", tmp_path / "namesrv.conf"]
+    with etcd:
+        for number, file in enumerate(files):
+            file.write_text(
+                f"controllerDLegerPeers={peers}\ncontrollerDLegerSelfId=n{number}\n"
+                f"etcdEndpoints={etcd.endpoints}\netcdPrefix=/both\n"
+            )
+        with files[1].open("a") as more:
+            more.write(f"enableControllerInNamesrv=true\nlistenPort={free_port()}\n")
+        command = [sys.executable, "-m", "cometmq.controller", "-c", str(files[0])]
+        with (
+            subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as controller,
+            process("-c", str(files[1])) as (name_server, greeting),
+        ):
+            try:
+                assert f"  controller      127.0.0.1:{ports[1]}" in greeting
+                assert controller.stdout is not None
+                found = next(line for line in controller.stdout if "decisions in" in line)
+                assert found.split() == ["decisions", "in", "etcd,", "/both", "at", etcd.endpoints]
+
+                def metadata(port: int) -> dict[str, str]:
+                    return ask(port, Command(code=1005)).ext or {}
+
+                wait_until(lambda: all(metadata(port)["peers"].count(";") == 2 for port in ports))
+                leaders = {metadata(port).get("controllerLeaderAddress") for port in ports}
+                assert len(leaders) == 1
+                assert leaders <= {f"127.0.0.1:{port}" for port in ports}
+            finally:
+                for child in (controller, name_server):
+                    child.send_signal(signal.SIGTERM)
+            assert controller.wait(10) == 0
+            name_server.communicate(timeout=10)
+            assert name_server.returncode == 0

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 import trustme
 from tests.eventually import eventually
+from tests.integration.etcd_cluster import needs_etcd
 from tests.integration.servers import running_name_server
+from tests.integration.test_namesrv_process import free_port
 
 from cometmq.base.properties_file import parse_properties, render_properties
 from cometmq.broker.config.broker_config import load_broker_config
@@ -49,9 +52,15 @@ SET_UPS = {
 """The brokers of each sample of several, masters first."""
 
 
+CONTROLLERS = ["n0", "n1", "n2"]
+CONTROLLED = ["broker-a", "broker-b", "broker-c"]
+"""Those of conf/controller: one group under three controllers, which share an etcd."""
+
+
 def test_every_sample_is_tested() -> None:
     assert {path.name for path in CONF.iterdir()} == {
         "broker.conf",
+        "controller",
         "controller.conf",
         "namesrv.conf",
         "tls.properties",
@@ -71,6 +80,84 @@ async def test_the_controller_starts_from_its_sample(tmp_path: Path) -> None:
     controller = Controller(CONTROLLER.load(parse_properties(text) | values)[0])
     await controller.start()
     await controller.stop()
+
+
+def test_controllers_and_their_brokers_share_a_machine() -> None:
+    names = [f"controller-{one}.conf" for one in CONTROLLERS]
+    names += [f"{one}.properties" for one in CONTROLLED]
+    assert {path.name for path in (CONF / "controller").iterdir()} == {*names, "etcd.sh"}
+    taken: list[str] = []
+    addresses = []
+    for one in CONTROLLERS:
+        text = sample(f"controller/controller-{one}.conf")
+        assert f"mqcontroller -c conf/controller/controller-{one}.conf" in text
+        config, ignored = CONTROLLER.load(with_examples(text))
+        assert (ignored, len(config.etcd.members)) == ([], 3)
+        assert config.own_peer is not None
+        taken.append(str(config.own_peer.port))
+        addresses.append(config.own_peer.address)
+    for one in CONTROLLED:
+        text = sample(f"controller/{one}.properties")
+        assert f"mqbroker -n 127.0.0.1:9876 -c conf/controller/{one}.properties" in text
+        broker, ignored = load_broker_config(with_examples(text))
+        assert (ignored, broker.identity.broker_name) == ([], "broker-a")
+        assert broker.controller.addresses == ";".join(addresses)
+        network = broker.network
+        taken += [str(port) for port in (network.listen_port, network.vip_port)]
+        taken += [str(broker.replication.port), broker.store.root]
+    assert len(set(taken)) == len(taken) == 15
+
+
+@pytest.fixture
+def etcd_members(tmp_path: Path) -> Iterator[str]:
+    """Those of the sample, on other ports."""
+    first = free_port()
+    script = subprocess.Popen([str(CONF / "controller" / "etcd.sh"), str(tmp_path), str(first)])
+    yield ";".join(f"http://127.0.0.1:{first + 10 * number}" for number in range(3))
+    script.terminate()
+    script.wait(20)
+
+
+@needs_etcd
+async def test_controllers_over_etcd_serve(tmp_path: Path, etcd_members: str) -> None:
+    async with running_name_server() as names, AsyncExitStack() as stack:
+        controllers = []
+        for one in CONTROLLERS:
+            values = parse_properties(sample(f"controller/controller-{one}.conf"))
+            values |= {
+                "etcdEndpoints": etcd_members,
+                "controllerDLegerPeers": "",
+                "listenPort": "0",
+            }
+            controller = Controller(CONTROLLER.load(values)[0])
+            await controller.start()
+            stack.push_async_callback(controller.stop)
+            controllers.append(controller)
+        addresses = ";".join(one.own_peer.address for one in controllers)
+        brokers = []
+        for one in CONTROLLED:
+            values = parse_properties(sample(f"controller/{one}.properties"))
+            values |= {
+                "namesrvAddr": names,
+                "listenPort": "0",
+                "haListenPort": "0",
+                "controllerAddr": addresses,
+                "storePathRootDir": str(tmp_path / values["storePathRootDir"]),
+                "mappedFileSizeCommitLog": str(1 << 20),
+            }
+            brokers.append(Broker(load_broker_config(values)[0]))
+            await brokers[-1].start()
+            stack.push_async_callback(brokers[-1].stop)
+
+        def all_in_sync() -> bool:
+            known = [one.store.known().get("broker-a") for one in controllers]
+            return all(one is not None and len(one.group.sync_state_set) == 3 for one in known)
+
+        await eventually(all_in_sync, seconds=60)
+        async with Producer("senders", name_servers=names) as producer:
+            sent = await producer.send(Message(topic="TBW102", body=b"hello"))
+        assert sent.status is SendStatus.SEND_OK
+        assert len({one.core.store.max_physical for one in brokers}) == 1
 
 
 @pytest.mark.parametrize("name", SET_UPS)
