@@ -12,6 +12,7 @@ import argparse
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
 from tests.chaos.plan.faults import Fault
@@ -24,16 +25,24 @@ PAGE: Final = ROOT / "docs" / "reliability.md"
 RESULTS: Final = ROOT / "tests" / "chaos" / "results"
 OURS: Final = "cometmq"
 OF_THE_MODES: Final = "modes"
-WITH_FIGURES: Final = ("fifty", "ten", "hour")
+NOT_MEASURED: Final = "Not measured yet."
+WITH_FIGURES: Final = ("fifty", "ten", "hour", "controller", "controller-hour")
 
 HEADS: Final = {
     Fault.ROLLING: "1 stopped",
     Fault.KILL: "2 killed",
     Fault.POWER_LOSS: "3, 4 crash or power loss, comes back as what it was",
-    Fault.FAIL_OVER: "3, 4 and the slave is promoted",
+    Fault.FAIL_OVER: "3, 4 and another is made master",
     Fault.DISK_LOST: "5, 6 gone for ever",
 }
 COUNTED: Final = (Count.LOST, Count.MISSING, *sorted(ALWAYS))
+COUNTED_IN_ELECTIONS: Final = (
+    Count.LOST,
+    Count.MISSING,
+    Count.DIVERGED,
+    Count.TWO_MASTERS,
+    Count.EPOCH_BACK,
+)
 
 Trial = Mapping[str, Any]
 Result = Mapping[str, Any]
@@ -70,11 +79,17 @@ def strip(report: Mapping[str, Any]) -> dict[str, Any]:
 
 def render(text: str, results: Mapping[str, Result]) -> str:
     text = fill(text, "modes", modes_part(results.get(OF_THE_MODES)))
-    return fill(
-        text,
-        "figures",
-        figures_part({name: results[name] for name in WITH_FIGURES if name in results}),
-    )
+    rows = [
+        (name, trial)
+        for name in WITH_FIGURES
+        if name in results
+        for trial in results[name]["trials"]
+    ]
+    elected = [row for row in rows if MODES[row[1]["mode"]].controllers]
+    text = fill(text, "elections", elections_part(elected))
+    others = [row for row in rows if row not in elected]
+    commands = [results[name]["command"] for name in WITH_FIGURES if name in results]
+    return fill(text, "figures", figures_part(others, commands))
 
 
 def modes_part(result: Result | None) -> str:
@@ -92,6 +107,8 @@ def modes_part(result: Result | None) -> str:
 
 
 def title(mode: Mode) -> str:
+    if mode.controllers:
+        return f"{mode.flush}, {mode.what.partition(',')[0]}"
     slaves = "without slaves" if not mode.slaves else "with a slave"
     return f"{mode.flush}, {mode.role} {slaves}"
 
@@ -113,10 +130,10 @@ def cell(mode: Mode, fault: Fault, trials: Iterable[Trial]) -> str:
     return f"{promise} ({gone:,} of {acknowledged:,} lost, {inflicted} faults)"
 
 
-def figures_part(results: Mapping[str, Result]) -> str:
-    """The long runs, trial by trial, and the commands that repeat them."""
-    if not results:
-        return "Not measured yet."
+def figures_part(rows: Sequence[tuple[str, Trial]], commands: Sequence[str]) -> str:
+    """The long runs, trial by trial, with the profile of each, and the commands that repeat them."""
+    if not rows:
+        return NOT_MEASURED
     lines = [
         [
             "profile, mode",
@@ -128,19 +145,53 @@ def figures_part(results: Mapping[str, Result]) -> str:
             "seed",
         ]
     ]
-    for name, result in results.items():
-        lines += [_figures(name, trial) for trial in result["trials"]]
-    commands = "\n".join(result["command"] for result in results.values())
-    return f"{_table(lines, '---:')}\n\n```text\n{commands}\n```"
+    lines += [_figures(name, trial) for name, trial in rows]
+    listed = "\n".join(commands)
+    return f"{_table(lines, '---:')}\n\n```text\n{listed}\n```"
 
 
-def _figures(profile: str, trial: Trial) -> list[str]:
+def elections_part(rows: Sequence[tuple[str, Trial]]) -> str:
+    """The long runs of modes with controllers, trial by trial, with the profile of each."""
+    if not rows:
+        return NOT_MEASURED
+    lines = [
+        [
+            "profile, mode",
+            "faults",
+            "elections",
+            "acknowledged",
+            *COUNTED_IN_ELECTIONS,
+            "s without a writable master: longest, in all",
+            "s without a send under a fault: median, worst",
+            "seed",
+        ]
+    ]
+    for name, trial in rows:
+        masterless, stood_still = trial["masterless_seconds"], trial["stood_still_seconds"]
+        lines.append(
+            [
+                *_what(name, trial),
+                str(trial["elections"]),
+                f"{trial['acknowledged']:,}",
+                *(_count(trial, count) for count in COUNTED_IN_ELECTIONS),
+                f"{masterless[0]:.1f}, {masterless[1]:.1f}",
+                f"{stood_still[0]:.1f}, {stood_still[1]:.1f}",
+                str(trial["seed"]),
+            ]
+        )
+    return _table(lines, "---:")
+
+
+def _what(profile: str, trial: Trial) -> list[str]:
     kinds = trial["kinds"]
     faults = f"{trial['inflicted']} {kinds[0] if len(kinds) == 1 else f'of {len(kinds)} kinds'}"
     error = f", **no end**: {trial['error']}" if trial["error"] else ""
+    return [f"{profile}, {trial['mode']}{error}", faults]
+
+
+def _figures(profile: str, trial: Trial) -> list[str]:
     return [
-        f"{profile}, {trial['mode']}{error}",
-        faults,
+        *_what(profile, trial),
         f"{trial['acknowledged']:,}",
         *(_count(trial, count) for count in COUNTED),
         f"{trial['send_gap_seconds']:.1f}",
@@ -159,11 +210,19 @@ def _count(trial: Trial, count: Count) -> str:
 def _strip_trial(trial: Trial) -> dict[str, Any]:
     kept = ("mode", "seed", "faults", "counts", "promised", "gone")
     gaps = ("send_gap_seconds", "delivery_gap_seconds")
-    return {
+    stripped = {
         **{name: trial[name] for name in (*kept, *gaps, "error")},
         "inflicted": len(trial["inflicted"]),
         "kinds": sorted({fault["kind"] for fault in trial["inflicted"]}),
         "acknowledged": trial["sends"].get("SEND_OK", 0),
+    }
+    if not MODES[trial["mode"]].controllers:
+        return stripped
+    seconds = [fault["stood_still"] for fault in trial["inflicted"]] or [0.0]
+    return stripped | {
+        "elections": len(trial["elections"]),
+        "masterless_seconds": [trial["masterless_longest_seconds"], trial["masterless_seconds"]],
+        "stood_still_seconds": [median(seconds), max(seconds)],
     }
 
 
@@ -188,7 +247,9 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     for name in (OF_THE_MODES, *WITH_FIGURES):
-        parser.add_argument(f"--{name}", metavar="JSON", help=f"a report of --profile {name}")
+        parser.add_argument(
+            f"--{name}", dest=name, metavar="JSON", help=f"a report of --profile {name}"
+        )
     return parser
 
 

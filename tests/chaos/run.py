@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Final
 
 from tests.chaos.judge.outcome import Outcome
-from tests.chaos.plan.faults import NEEDS_COMPILER, NEEDS_ROOT, WHAT_HAPPENS, Fault
-from tests.chaos.plan.modes import MODES
+from tests.chaos.plan.faults import NEEDS_COMPILER, NEEDS_ETCD, NEEDS_ROOT, WHAT_HAPPENS, Fault
+from tests.chaos.plan.modes import MODES, Mode
 from tests.chaos.plan.profiles import (
     FAULT_SETS,
     PROFILES,
@@ -40,7 +40,7 @@ from tests.chaos.plan.profiles import (
 )
 from tests.chaos.show import report, summary
 from tests.chaos.trial import Run
-from tests.chaos.world import namespaces
+from tests.chaos.world import etcd_host, namespaces
 from tests.chaos.world.machine import compile_library, compiler, has_tmpfs
 from tests.chaos.world.network import Network
 from tests.chaos.world.proxies import Proxies
@@ -72,9 +72,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="chaos-") as scratch:
         library = compile_library(Path(scratch)) if compiler() else None
         for number, trial in enumerate(trials, 1):
-            faults = tuple(fault for fault in trial.faults if fault not in impossible)
             for server in servers:
                 print(f"[{number}/{len(trials)}] {server}, {trial.name}", flush=True)
+                why = why_not(trial.mode, server, network)
+                if why:
+                    print(f"left out here: {trial.mode.name} ({why})", flush=True)
+                    continue
+                unfit = impossible.keys() | (set() if server == OURS else NEEDS_ETCD)
+                faults = tuple(fault for fault in trial.faults if fault not in unfit)
                 outcome = Outcome(
                     server, trial.mode.name, seed + number - 1, network, list(faults), 0.0
                 )
@@ -163,6 +168,19 @@ def _impossible() -> dict[Fault, str]:
     return why
 
 
+def why_not(mode: Mode, server: str, network: str) -> str:
+    """Why a mode cannot run here; empty if it can."""
+    if not mode.controllers:
+        return ""
+    if server == ROCKETMQ_4:
+        return "it has no controllers"
+    if network != NAMESPACES:
+        return "hosts that call each other both ways need network namespaces, which need root"
+    if mode.etcd and server == OURS and not etcd_host.is_installed():
+        return "etcd is not installed"
+    return ""
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tests.chaos.run",
@@ -198,7 +216,7 @@ def _list() -> None:
     def show(title: str, rows: Iterable[tuple[str, str]]) -> None:
         print(title)
         for name, what in rows:
-            print(f"  {name:<25}{what}")
+            print(f"  {name:<30}{what}")
 
     show("modes", ((mode.name, mode.what) for mode in MODES.values()))
     show("faults", WHAT_HAPPENS.items())

@@ -11,14 +11,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from tests.chaos.judge.checkers import lost
+from tests.chaos.judge.checkers import PROBES, lost
 from tests.chaos.judge.history import History
-from tests.chaos.judge.log_compare import difference, end_of
+from tests.chaos.judge.log_compare import difference, end_of, reigns_in
 from tests.chaos.judge.outcome import Outcome, conclude
 from tests.chaos.load.audit import stored_ids
 from tests.chaos.load.context import Context, Workload
 from tests.chaos.load.offsets import OFFSETS, Offsets
 from tests.chaos.load.pop import POP, Popped
+from tests.chaos.load.probes import Probes
 from tests.chaos.load.workloads import PUSHED
 from tests.chaos.plan.faults import Fault
 from tests.chaos.plan.profiles import Trial
@@ -27,6 +28,7 @@ from tests.chaos.world.cluster import CATCH_UP_SECONDS_MAX, Cluster
 from tests.chaos.world.inflict import Inflictor
 from tests.chaos.world.network import Network
 from tests.chaos.world.processes import ServerFailed
+from tests.chaos.world.watch import Watch
 from tests.interop.servers import ServerCommands
 
 DRAIN_SECONDS_MAX: Final = 90.0
@@ -58,6 +60,9 @@ class Run:
         tell: Callable[[str], None],
     ) -> None:
         self._trial = trial
+        # Where masters are elected it matters who takes messages when.
+        probed = (PROBES,) if trial.mode.controllers else ()
+        self._topics = [*trial.workloads, *probed]
         self._outcome = outcome
         self._history = History()
         self._began = 0.0
@@ -73,6 +78,7 @@ class Run:
             library=library,
             with_disks=Fault.FULL_DISK in trial.faults,
             note_role=self._note_role,
+            watch=Watch(self._history, self._now, self._note_role),
         )
         self._inflictor = Inflictor(self._cluster, self._history, self._now, self._tell)
 
@@ -107,7 +113,7 @@ class Run:
 
     async def _load_and_hurt(self) -> None:
         trial, cluster = self._trial, self._cluster
-        for topic in trial.workloads:
+        for topic in self._topics:
             await cluster.create_topic(topic)
         for group in group_names(trial.mode):
             for slave in await cluster.behind(group):
@@ -130,8 +136,12 @@ class Run:
             seed=self._outcome.seed,
             now=self._now,
             masters=lambda: {master.group: master.address for master in cluster.masters()},
+            brokers=lambda: {
+                group: [broker.address for broker in cluster.group(group)]
+                for group in group_names(trial.mode)
+            },
         )
-        workloads = [make(name, context) for name in trial.workloads]
+        workloads = [make(name, context) for name in self._topics]
         async with AsyncExitStack() as stack:
             for workload in workloads:
                 await workload.start()
@@ -150,9 +160,7 @@ class Run:
             self._outcome.seconds = round(self._now(), 1)
             self._tell("all is well again; waiting for what is still under way")
             await self._drain()
-            self._history.stored = await stored_ids(
-                cluster.network.name_server, list(trial.workloads)
-            )
+            self._history.stored = await stored_ids(cluster.network.name_server, self._topics)
 
     async def _drain(self) -> None:
         history = self._history
@@ -169,10 +177,11 @@ class Run:
         """Slaves get the time to catch up; then all are stopped, and the files are compared byte for byte."""
         cluster = self._cluster
         pairs = [
-            (cluster.master(slave.group), slave)
-            for slave in cluster.brokers.values()
-            if not slave.is_master
+            (cluster.master(group), slave)
+            for group in group_names(self._trial.mode)
+            for slave in cluster.slaves(group)
         ]
+        masters = cluster.masters()
         deadline = time.monotonic() + CATCH_UP_SECONDS_MAX
 
         def behind() -> list[str]:
@@ -185,8 +194,14 @@ class Run:
 
         while pairs and behind() and time.monotonic() < deadline:
             await asyncio.sleep(LOOK_SECONDS)
+        # Nobody is to be elected while the brokers stop one after the other.
+        await cluster.controllers.kill()
         for broker in cluster.brokers.values():
             await broker.process.stop()
+        if self._trial.mode.controllers:
+            for master in masters:
+                reigns = reigns_in(master.store / "epochFileCheckpoint")
+                self._history.reigns[master.group] = reigns
         self._history.diverged += [f"{each}, and does not catch up" for each in behind()]
         for master, slave in pairs:
             found = difference(master.store / "commitlog", slave.store / "commitlog")
@@ -217,4 +232,6 @@ def make(name: str, context: Context) -> Workload:
         return Popped(context)
     if name == OFFSETS:
         return Offsets(context)
+    if name == PROBES:
+        return Probes(context)
     return PUSHED[name](context, name)

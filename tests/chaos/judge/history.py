@@ -16,7 +16,8 @@ Queue = tuple[str, int]
 
 class Send(NamedTuple):
     """``status`` as the client says it, or ``failed``: then the message may be stored or not. ``due`` is when a delayed
-    message may be delivered, ``fate`` how a transaction ends."""
+    message may be delivered, ``fate`` how a transaction ends. ``broker`` and ``position`` are the address of who
+    stored it, and where in its log."""
 
     workload: str
     id: str
@@ -27,6 +28,8 @@ class Send(NamedTuple):
     offset: int = -1
     fate: str = COMMITTED
     due: float = 0.0
+    broker: str = ""
+    position: int = -1
 
 
 class Delivery(NamedTuple):
@@ -49,10 +52,39 @@ class Position(NamedTuple):
     is_read: bool
 
 
+class Sighting(NamedTuple):
+    """What a controller said of a group, or a broker of itself while it was its master. ``master`` is an address, empty
+    if there is none."""
+
+    at: float
+    host: str
+    group: str
+    epoch: int
+    master: str
+    is_controller: bool
+
+
+class Reign(NamedTuple):
+    """From where on a log is of an epoch."""
+
+    epoch: int
+    start: int
+
+
+class Bound(NamedTuple):
+    """What happened between two moments must not keep sends from being acknowledged for longer than ``seconds``."""
+
+    began: float
+    ended: float
+    what: str
+    seconds: float
+
+
 @dataclass
 class History:
     """One run. ``stored`` are the ids found in the logs at the end, by workload. ``damaged`` are the ids whose only
-    copy a fault has destroyed on purpose. ``diverged`` says which replicas differ, and where."""
+    copy a fault has destroyed on purpose. ``diverged`` says which replicas differ, and where. ``reigns`` are those of
+    the log of each group that controllers elect in, at the end."""
 
     sends: list[Send] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
@@ -60,6 +92,9 @@ class History:
     stored: dict[str, set[str]] = field(default_factory=dict)
     damaged: set[str] = field(default_factory=set)
     diverged: list[str] = field(default_factory=list)
+    sightings: list[Sighting] = field(default_factory=list)
+    reigns: dict[str, list[Reign]] = field(default_factory=dict)
+    bounds: list[Bound] = field(default_factory=list)
 
 
 def make_body(id: str, filler: bytes) -> bytes:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from tests.chaos.judge.history import Reign
+
 _HEAD: Final = struct.Struct(">iI")
 _RECORDS: Final = (0xDAA320A7, 0xDAA320AB)  # versions 1 and 2
 _REST_OF_FILE: Final = 0xCBD43194
@@ -70,3 +72,11 @@ def _written(data: bytes) -> int:
     if end + _HEAD.size <= len(data) and _HEAD.unpack_from(data, end)[1] == _REST_OF_FILE:
         return len(data)
     return end
+
+
+def reigns_in(epoch_file: Path) -> list[Reign]:
+    """The epochs of a log under a controller, from the file beside it: count, checksum, then ``epoch-start`` lines."""
+    if not epoch_file.exists():
+        return []
+    _, _, *lines = epoch_file.read_text().split()
+    return [Reign(*map(int, line.split("-"))) for line in lines]

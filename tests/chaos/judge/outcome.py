@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests.chaos.judge.checkers import gone, judge, sent_counts
+from tests.chaos.judge.checkers import PROBES, gone, sent_counts
+from tests.chaos.judge.elections import Election, elections, gaps, stood_still
 from tests.chaos.judge.history import ACKNOWLEDGED, History
+from tests.chaos.judge.verdict import judge
 from tests.chaos.plan.faults import Fault
 from tests.chaos.plan.modes import Count, Mode
 
@@ -19,7 +21,8 @@ SHOWN_MAX: Final = 20
 @dataclass
 class Outcome:
     """``gone`` counts the acknowledged messages that are lost or missing, each once. ``error`` is why the trial came to
-    no end, if it did not. ``roles`` are (second, host, role), in order."""
+    no end, if it did not. ``roles`` are (second, host, role), in order. Under controllers, ``elections`` are (second,
+    group, epoch, address of the master), and there is how long nobody took messages, once and in all."""
 
     server: str
     mode: str
@@ -39,6 +42,9 @@ class Outcome:
     delivered_by_second: list[int] = field(default_factory=list)
     inflicted: list[dict[str, Any]] = field(default_factory=list)
     roles: list[tuple[float, str, str]] = field(default_factory=list)
+    elections: list[Election] = field(default_factory=list)
+    masterless_longest_seconds: float = 0.0
+    masterless_seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
     error: str = ""
 
@@ -65,13 +71,24 @@ def conclude(outcome: Outcome, history: History, mode: Mode, inflicted: Iterable
     outcome.sends = sent_counts(history)
     outcome.gone = len(gone(history))
     outcome.delivered = len(history.deliveries)
-    acknowledged = [send.ended for send in history.sends if send.status == ACKNOWLEDGED]
+    acknowledged = [
+        send.ended
+        for send in history.sends
+        if send.status == ACKNOWLEDGED and send.workload != PROBES
+    ]
     delivered = [delivery.at for delivery in history.deliveries]
     outcome.sent_by_second = by_second(acknowledged)
     outcome.delivered_by_second = by_second(delivered)
     until = max((send.began for send in history.sends), default=0.0)
     outcome.send_gap_seconds = longest_gap(acknowledged, until)
     outcome.delivery_gap_seconds = longest_gap(delivered, until)
+    for each in outcome.inflicted:
+        each["stood_still"] = stood_still(history.sends, each["began"], each["ended"])
+    if mode.controllers:
+        outcome.elections = list(elections(history))
+        lengths = [end - begin for begin, end in gaps(history, until)]
+        outcome.masterless_longest_seconds = round(max(lengths, default=0.0), 2)
+        outcome.masterless_seconds = round(sum(lengths), 2)
 
 
 def by_second(times: Sequence[float]) -> list[int]:

@@ -27,6 +27,7 @@ from cometmq.client import (
     ReceivedMessage,
     SendResult,
 )
+from cometmq.model.messages.message_id import parse_offset_id
 
 SENDERS: Final = 4
 FILLER_BYTES: Final = (20, 400)
@@ -61,6 +62,7 @@ class Context:
     pause_seconds: between two sends of one sender.
     now: seconds since the run began.
     masters: the addresses of the masters at the moment, by group.
+    brokers: the addresses of all brokers at the moment, by group.
     """
 
     name_servers: str
@@ -69,6 +71,7 @@ class Context:
     seed: int
     now: Callable[[], float]
     masters: Callable[[], dict[str, str]]
+    brokers: Callable[[], dict[str, list[str]]]
 
     def took(self, workload: str, message: ReceivedMessage) -> None:
         """A message was delivered."""
@@ -128,16 +131,35 @@ class Senders:
         context = self._context
         began = context.now()
         message = Message(topic=self._workload, body=body)
-        status, queue, offset = FAILED, None, -1
+        status, queue, offset, broker, position = FAILED, None, -1, "", -1
         try:
             result = await self._send(id, message)
             status, offset = result.status.value, result.queue_offset
             queue = (result.queue.broker_name, result.queue.queue_id)
+            broker, position = stored_at(result.offset_id)
         except CometError:
             pass  # Written down below: it may be stored or not.
         fate = self._fate(id) if self._fate is not None else COMMITTED
         due = began + self._delay(id) if self._delay is not None else 0.0
         context.history.sends.append(
-            Send(self._workload, id, began, context.now(), status, queue, offset, fate, due)
+            Send(
+                self._workload,
+                id,
+                began,
+                context.now(),
+                status,
+                queue,
+                offset,
+                fate,
+                due,
+                broker,
+                position,
+            )
         )
         return status != FAILED
+
+
+def stored_at(offset_id: str) -> tuple[str, int]:
+    """The address of the broker that stored a message, and where in its log."""
+    parsed = parse_offset_id(offset_id)
+    return parsed.address, parsed.physical_offset

@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from tests.chaos.plan.faults import GENTLE, NEEDS_SLAVES, Fault
+from tests.chaos.plan.faults import (
+    GENTLE,
+    NEEDS_CONTROLLERS,
+    NEEDS_ETCD,
+    NEEDS_SLAVES,
+    OF_ETCD,
+    WITHOUT_ELECTION,
+    Fault,
+)
 
 
 class Count(StrEnum):
@@ -26,6 +34,10 @@ class Count(StrEnum):
     EARLY = "early"
     OFFSET_BACK = "offset back"
     DIVERGED = "diverged"
+    TWO_MASTERS = "two masters"
+    LEFT_BEHIND = "left behind"
+    EPOCH_BACK = "epoch back"
+    LATE = "late"
 
 
 MEANING: Final = {
@@ -38,10 +50,17 @@ MEANING: Final = {
     Count.EARLY: "a delayed message before its time",
     Count.OFFSET_BACK: "a committed offset that went back",
     Count.DIVERGED: "replicas whose logs differ below the end of the shorter one",
+    Count.TWO_MASTERS: "epochs in which more than one broker acknowledged, or was named as master",
+    Count.LEFT_BEHIND: "acknowledged with SEND_OK before an election, in no log after it",
+    Count.EPOCH_BACK: "a controller or a master with a lower epoch than it had before",
+    Count.LATE: "faults under which no send was acknowledged for longer than is promised",
 }
 
 ALWAYS: Final = frozenset({Count.ALTERED, Count.PHANTOM, Count.DIVERGED})
 """0 in every mode after every fault."""
+
+OF_ELECTIONS: Final = frozenset({Count.TWO_MASTERS, Count.EPOCH_BACK})
+"""0 after every fault where controllers elect."""
 
 SURVIVED_BY_ALL: Final = frozenset(
     {*GENTLE, Fault.KILL, Fault.FULL_DISK, Fault.SYNC_FAILS, Fault.ROLLING}
@@ -53,6 +72,8 @@ class Mode:
     """Args:
     groups: masters. slaves: of each. role: of the masters.
     survives: after these faults everything that was acknowledged is still delivered.
+    controllers: that elect the masters; then ``role`` says nothing.
+    etcd: members that the controllers keep their decisions in; 0: the one controller has a file.
     """
 
     name: str
@@ -62,9 +83,22 @@ class Mode:
     role: str
     flush: str
     survives: frozenset[Fault]
+    controllers: int = 0
+    etcd: int = 0
 
     def fits(self, fault: Fault) -> bool:
+        if fault in NEEDS_ETCD:
+            return self.etcd > 0
+        if fault in NEEDS_CONTROLLERS:
+            return self.controllers > 0
         return self.slaves > 0 or fault not in NEEDS_SLAVES
+
+    def goes_on_within(self, fault: Fault) -> float | None:
+        """The most seconds without an acknowledged send that a fault may cause; None: not promised."""
+        if not self.controllers:
+            return None
+        others_decide = self.controllers > 1 and fault is Fault.CONTROLLER_KILL
+        return GO_ON_SECONDS if fault in _GOES_ON or others_decide else None
 
     def may_lose(self, fault: Fault) -> str:
         """What of the acknowledged messages may be gone after a fault, as docs/reliability.md says it; empty: none."""
@@ -86,7 +120,12 @@ class Mode:
         promised = ALWAYS
         if chosen <= self.survives:
             promised |= {Count.LOST, Count.MISSING, Count.REORDERED}
-        if chosen <= GENTLE:
+        if self.controllers:
+            promised |= OF_ELECTIONS | {Count.LATE}
+            if chosen <= self.survives:
+                promised |= {Count.LEFT_BEHIND}
+        # A new master knows the offsets that the old one had told it, not those of the last moments.
+        if chosen <= (WITHOUT_ELECTION if self.controllers else GENTLE):
             promised |= {Count.OFFSET_BACK}
         if Fault.CLOCK not in chosen:
             promised |= {Count.EARLY}
@@ -95,6 +134,17 @@ class Mode:
 
 _REPLICAS = frozenset({Fault.ADD_REPLICA, Fault.REMOVE_REPLICA})
 _SLAVE_HAS_ALL = _REPLICAS | {Fault.FAIL_OVER, Fault.DISK_LOST}
+
+GO_ON_SECONDS: Final = 10.0
+_GOES_ON = frozenset(
+    {Fault.MASTER_KILL, Fault.SWITCH_OVER, *(OF_ETCD - {Fault.CUT_CONTROLLER_ETCD})}
+)
+
+# Who may be elected has all that was acknowledged, whether it is on a disk or not, and nobody acknowledges what the
+# next master does not have. So ASYNC_FLUSH survives what hits one machine, and two of three processes.
+_ELECTED_HAS_ALL = (
+    SURVIVED_BY_ALL | _SLAVE_HAS_ALL | {Fault.POWER_LOSS} | (NEEDS_CONTROLLERS - NEEDS_ETCD)
+)
 
 MODES: Final = {
     mode.name: mode
@@ -179,6 +229,37 @@ MODES: Final = {
             "SYNC_MASTER",
             "ASYNC_FLUSH",
             SURVIVED_BY_ALL | _SLAVE_HAS_ALL,
+        ),
+        Mode(
+            "controller",
+            "three replicas under a controller, ASYNC_FLUSH",
+            1,
+            2,
+            "SYNC_MASTER",
+            "ASYNC_FLUSH",
+            _ELECTED_HAS_ALL,
+            controllers=1,
+        ),
+        Mode(
+            "controller-sync-flush",
+            "three replicas under a controller, SYNC_FLUSH",
+            1,
+            2,
+            "SYNC_MASTER",
+            "SYNC_FLUSH",
+            _ELECTED_HAS_ALL,
+            controllers=1,
+        ),
+        Mode(
+            "controllers-etcd",
+            "three replicas under three controllers with three members of etcd, ASYNC_FLUSH",
+            1,
+            2,
+            "SYNC_MASTER",
+            "ASYNC_FLUSH",
+            _ELECTED_HAS_ALL | NEEDS_ETCD,
+            controllers=3,
+            etcd=3,
         ),
     )
 }

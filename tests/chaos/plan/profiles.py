@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tests.chaos.plan.faults import GENTLE, NETWORK, Fault
+from tests.chaos.plan.faults import GENTLE, NEEDS_CONTROLLERS, NETWORK, PAUSES, Fault
 from tests.chaos.plan.modes import MODES, Mode
 
 WORKLOADS: Final = ("sends", "ordered", "transactions", "delayed", "pop", "offsets")
@@ -64,18 +64,41 @@ def _kept(mode: str) -> tuple[Fault, ...]:
     return tuple(fault for fault in Fault if fault in MODES[mode].survives)
 
 
+CONTROLLED: Final = tuple(mode.name for mode in MODES.values() if mode.controllers)
+_CONTROLLED_BY_ONE: Final = (
+    Fault.MASTER_KILL,
+    Fault.MASTER_PAUSE,
+    Fault.SWITCH_OVER,
+    Fault.CONTROLLER_KILL,
+    Fault.CUT,
+    Fault.CLOCK,
+    Fault.MASTER_AND_REPLICA,
+)
+_TWO_FAILURES: Final = (
+    Fault.MASTER_AND_REPLICA,
+    Fault.MASTER_AND_CONTROLLER,
+    Fault.PAUSE_AND_CONTROLLER,
+    Fault.MASTER_AND_ETCD,
+)
+_ONE_FAILURE: Final = (
+    *(kind for kind in Fault if kind in NEEDS_CONTROLLERS and kind not in _TWO_FAILURES),
+    Fault.ROLLING,
+)
+
+
 def seconds_for(count: int) -> float:
-    """The most that so many faults may take; 4 to 7 s each is usual."""
-    return 10.0 + 20.0 * count
+    """The most that so many faults may take; 4 to 7 s each is usual, 20 s where a lease has to end."""
+    return 10.0 + 30.0 * count
 
 
 PROFILES: Final = {
     "ci": Profile(
         "two minutes",
         (
-            ("async-flush", (*_QUICK, Fault.SYNC_FAILS), 25),
-            ("sync-flush", (Fault.KILL, Fault.POWER_LOSS), 22),
-            ("sync-master", (Fault.KILL, Fault.CUT, Fault.FAIL_OVER), 32),
+            ("async-flush", (*_QUICK, Fault.SYNC_FAILS), 20),
+            ("sync-flush", (Fault.KILL, Fault.POWER_LOSS), 15),
+            ("sync-master", (Fault.KILL, Fault.CUT, Fault.FAIL_OVER), 25),
+            ("controllers-etcd", (Fault.MASTER_KILL, Fault.SWITCH_OVER, Fault.ETCD_KILL), 22),
         ),
         8,
     ),
@@ -92,15 +115,30 @@ PROFILES: Final = {
         ),
         22,
     ),
+    "controller": Profile(
+        "elections: ten minutes",
+        (
+            ("controller", _CONTROLLED_BY_ONE, 130),
+            ("controller-sync-flush", (Fault.MASTER_KILL, Fault.FAIL_OVER, Fault.DISK_LOST), 70),
+            ("controllers-etcd", _ONE_FAILURE, 220),
+            ("controllers-etcd", _TWO_FAILURES, 90),
+        ),
+        16,
+    ),
+    "controller-hour": Profile(
+        "elections: one hour",
+        tuple((mode, _kept(mode), 1100) for mode in CONTROLLED),
+        22,
+    ),
     "hour": Profile(
         "one hour",
-        tuple((mode, _kept(mode), 350) for mode in MODES),
+        tuple((mode, _kept(mode), 350) for mode in MODES if mode not in CONTROLLED),
         130,
     ),
     "matrix": Profile(
-        "every mode with every fault alone, which shows what each one loses: an hour and a half",
+        "every mode with every fault alone, which shows what each one loses: two hours and a half",
         tuple(
-            (mode.name, (fault,), 25 if fault is not Fault.PAUSE else 40)
+            (mode.name, (fault,), 40 if fault in PAUSES else 25)
             for mode in MODES.values()
             for fault in Fault
             if mode.fits(fault) and fault is not Fault.REMOVE_REPLICA
@@ -108,7 +146,7 @@ PROFILES: Final = {
         22,
     ),
     "modes": Profile(
-        "the table of docs/reliability.md: six modes, each kind of failure four times, alone; 19 minutes",
+        "the table of docs/reliability.md: nine modes, each kind of failure four times, alone; 40 minutes",
         tuple(
             (mode, (fault,), seconds_for(4))
             for mode in PAGE_MODES
@@ -119,11 +157,13 @@ PROFILES: Final = {
         count=4,
     ),
     "fifty": Profile(
-        "what each mode is for, fifty times: kills, power losses, fail-overs; 12 minutes",
+        "what each mode is for, fifty times: kills, power losses, fail-overs, elections; 20 minutes",
         (
             ("async-flush", (Fault.KILL,), seconds_for(50)),
             ("sync-flush", (Fault.POWER_LOSS,), seconds_for(50)),
             ("sync-master", (Fault.FAIL_OVER,), seconds_for(50)),
+            ("controller", (Fault.MASTER_KILL,), seconds_for(50)),
+            ("controllers-etcd", (Fault.MASTER_KILL,), seconds_for(50)),
         ),
         22,
         count=50,
@@ -134,6 +174,7 @@ FAULT_SETS: Final = {
     "network": tuple(sorted(NETWORK)),
     "gentle": tuple(sorted(GENTLE)),
     "replicas": _REPLICAS,
+    "elections": tuple(sorted(NEEDS_CONTROLLERS)),
     "all": _REPAIRABLE,
 }
 """Names for several faults on the command line."""

@@ -7,14 +7,18 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from tests.chaos.plan.faults import OF_A_MASTER, Fault
+from tests.chaos.plan.faults import OF_A_CONTROLLER, OF_A_MASTER, PAUSES, TOGETHER, Fault
 from tests.chaos.plan.modes import Mode
 
 BEGIN_SECONDS: Final = 3.0
 """The workloads run undisturbed for so long."""
 GAP_SECONDS: Final = (1.0, 4.0)
 ROLLING_SECONDS: Final = 2.0
-"""For each broker."""
+"""For each server that is restarted."""
+LEASE_SECONDS: Final = 10.0
+"""How long controllers wait for a broker that says nothing, and a master for its controller."""
+SCAN_SECONDS: Final = 5.0
+"""How often controllers look."""
 JUMP_SECONDS: Final = (5.0, 1800.0)
 
 # How long a fault lasts; for those that end a process, how long it is away.
@@ -35,13 +39,22 @@ _LASTS: Final = {
     Fault.REMOVE_REPLICA: (0.5, 1.0),
     Fault.FAIL_OVER: (0.5, 3.0),
     Fault.DISK_LOST: (0.5, 3.0),
+    Fault.MASTER_KILL: (0.1, 3.0),
+    Fault.MASTER_AND_REPLICA: (0.1, 3.0),
+    Fault.SWITCH_OVER: (0.5, 1.0),
+    Fault.CUT_MASTER_CONTROLLERS: (LEASE_SECONDS + SCAN_SECONDS, LEASE_SECONDS + 2 * SCAN_SECONDS),
+    Fault.CONTROLLER_KILL: (0.1, 6.0),
+    Fault.CONTROLLER_CUT: (4.0, LEASE_SECONDS + SCAN_SECONDS),
+    Fault.CUT_CONTROLLER_ETCD: (4.0, LEASE_SECONDS + SCAN_SECONDS),
+    Fault.ETCD_KILL: (0.5, 6.0),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedFault:
-    """``target`` is a broker's name, or that of its group where the whole group is meant. ``amount``: milliseconds of
-    a slow link, share of lost packets, seconds of a clock's jump. ``seed`` is for what the fault itself chooses."""
+    """``target`` is a host's name, or that of a broker group where the whole group is meant. ``amount``: milliseconds
+    of a slow link, share of lost packets, seconds of a clock's jump. ``seed`` is for what the fault itself chooses.
+    ``parts`` are the failures that happen at once, in the order in which they begin."""
 
     at: float
     seconds: float
@@ -49,6 +62,7 @@ class PlannedFault:
     target: str
     amount: float
     seed: int
+    parts: tuple[PlannedFault, ...] = ()
 
     def __str__(self) -> str:
         amount = f" {self.amount:g}" if self.amount else ""
@@ -66,6 +80,14 @@ def broker_names(mode: Mode) -> list[str]:
         for group in group_names(mode)
         for name in (group, *(f"{group}s{number + 1}" for number in range(mode.slaves)))
     ]
+
+
+def controller_names(mode: Mode) -> list[str]:
+    return [f"c{number + 1}" for number in range(mode.controllers)]
+
+
+def etcd_names(mode: Mode) -> list[str]:
+    return [f"e{number + 1}" for number in range(mode.etcd)]
 
 
 def plan(
@@ -86,19 +108,26 @@ def plan(
     planned: list[PlannedFault] = []
     at = BEGIN_SECONDS + random.uniform(*GAP_SECONDS)
     for kind in _in_turn(random, wanted):
-        low, high = _lasts(kind, pause_seconds, mode)
-        lasts = random.uniform(low, high)
-        if (len(planned) == count) if count else (at + lasts > seconds):
+        fault = _planned(random, at, kind, mode, pause_seconds)
+        if (len(planned) == count) if count else (at + fault.seconds > seconds):
             break
-        target = random.choice(_targets(kind, mode))
-        amount = _amount(random, kind)
-        planned.append(
-            PlannedFault(
-                round(at, 2), round(lasts, 2), kind, target, amount, random.getrandbits(31)
-            )
-        )
-        at += lasts + random.uniform(*GAP_SECONDS)
+        planned.append(fault)
+        at += fault.seconds + random.uniform(*GAP_SECONDS)
     return planned
+
+
+def _planned(
+    random: Random, at: float, kind: Fault, mode: Mode, pause_seconds: float
+) -> PlannedFault:
+    if kind in TOGETHER:
+        parts = tuple(_planned(random, at, part, mode, pause_seconds) for part in TOGETHER[kind])
+        target = " and ".join(part.target for part in parts)
+        seconds = max(part.seconds for part in parts)
+        return PlannedFault(round(at, 2), seconds, kind, target, 0.0, random.getrandbits(31), parts)
+    lasts = random.uniform(*_lasts(kind, pause_seconds, mode))
+    target = random.choice(_targets(kind, mode))
+    amount = _amount(random, kind)
+    return PlannedFault(round(at, 2), round(lasts, 2), kind, target, amount, random.getrandbits(31))
 
 
 def begin_of(fault: PlannedFault, before_ended: float) -> float:
@@ -119,11 +148,14 @@ def _in_turn(random: Random, kinds: list[Fault]) -> Iterator[Fault]:
 
 
 def _lasts(kind: Fault, pause_seconds: float, mode: Mode) -> tuple[float, float]:
-    if kind is Fault.PAUSE:
-        return pause_seconds, pause_seconds * 1.2
+    if kind in PAUSES:
+        # Where a lease decides who is master, a shorter pause would show nothing.
+        seconds = max(pause_seconds, LEASE_SECONDS + SCAN_SECONDS if mode.controllers else 0.0)
+        return seconds, seconds * 1.2
     if kind is Fault.ROLLING:
-        seconds = ROLLING_SECONDS * len(broker_names(mode))
-        return seconds, seconds
+        # Everything: with controllers the name server and their etcd, too.
+        servers = len(broker_names(mode)) + mode.etcd + mode.controllers + bool(mode.controllers)
+        return ROLLING_SECONDS * servers, ROLLING_SECONDS * servers
     return _LASTS[kind]
 
 
@@ -136,6 +168,14 @@ def _targets(kind: Fault, mode: Mode) -> list[str]:
         return group_names(mode)[:1]
     if kind in OF_A_MASTER:
         return group_names(mode)
+    if kind in OF_A_CONTROLLER or kind is Fault.CUT_CONTROLLER_ETCD:
+        return controller_names(mode)
+    if kind is Fault.ETCD_GONE:
+        return ["etcd"]
+    if kind in (Fault.ETCD_KILL, Fault.ETCD_PAUSE):
+        return etcd_names(mode)
+    if kind is Fault.CLOCK:
+        return broker_names(mode) + controller_names(mode)
     return broker_names(mode)
 
 

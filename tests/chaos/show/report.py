@@ -12,7 +12,7 @@ from typing import Final
 from tests.chaos.judge.outcome import Outcome
 from tests.chaos.plan.faults import WHAT_HAPPENS, Fault
 from tests.chaos.plan.modes import MEANING, MODES, Count
-from tests.chaos.show.summary import OK
+from tests.chaos.show.summary import OK, masterless, standstills
 from tests.chaos.show.time_line import draw
 
 _STYLE: Final = """
@@ -60,11 +60,13 @@ def _overview(outcomes: Sequence[Outcome]) -> str:
         rows.append(
             f"<tr><td><a href='#t{number}'>{number}</a></td><td>{outcome.server}</td><td class=left>{outcome.mode}</td>"
             f"<td>{outcome.seed}</td><td>{outcome.sends.get(OK, 0)}</td><td>{other}</td>"
-            f"<td>{outcome.send_gap_seconds}</td><td>{outcome.delivery_gap_seconds}</td>{cells}</tr>"
+            f"<td>{outcome.send_gap_seconds}</td><td>{outcome.delivery_gap_seconds}</td>"
+            f"<td>{masterless(outcome)}</td>{cells}</tr>"
         )
     return (
         "<table><tr><th></th><th>server</th><th>mode</th><th>seed</th><th>SEND_OK</th><th>other</th>"
-        f"<th>longest s without send</th><th>without delivery</th>{head}</tr>{''.join(rows)}</table>"
+        f"<th>longest s without send</th><th>without delivery</th>"
+        f"<th>without a writable master: longest, in all</th>{head}</tr>{''.join(rows)}</table>"
         "<p>Green: promised to be 0, and it was. Red: a broken promise. Grey: not promised after these faults.</p>"
     )
 
@@ -116,8 +118,13 @@ def _lost(alone: Sequence[Outcome], server: str, mode: str, fault: Fault) -> str
 def _trial(number: int, outcome: Outcome) -> str:
     words = [f"{name}: {each}" for name, found in outcome.violations.items() for each in found]
     faults = [
-        f"{each['began']:7.1f} to {each['ended']:6.1f} s  {each['kind']:<16}{each['target']:<7}{each['note']}"
+        f"{each['began']:7.1f} to {each['ended']:6.1f} s  {each['kind']:<16} {each['target']:<7}"
+        f"{each['stood_still']:5.1f} s without a send  {each['note']}"
         for each in outcome.inflicted
+    ]
+    elected = [
+        f"{at:7.1f} s  {group}, epoch {epoch}: {master}"
+        for at, group, epoch, master in outcome.elections
     ]
     sends = ", ".join(f"{count} {status}" for status, count in outcome.sends.items())
     parts = [
@@ -128,6 +135,8 @@ def _trial(number: int, outcome: Outcome) -> str:
         *(f"<p>{escape(note)}</p>" for note in outcome.notes),
         draw(outcome),
         f"<pre>{escape(chr(10).join(faults))}</pre>",
+        f"<h3>Elections</h3><pre>{escape(chr(10).join(elected))}</pre>" if elected else "",
+        *(f"<p>{escape(line)}</p>" for line in standstills(outcome)),
         f"<pre>{escape(chr(10).join(words))}</pre>" if words else "",
     ]
     return "".join(parts)

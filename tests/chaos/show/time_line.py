@@ -1,4 +1,5 @@
-"""A trial as a drawing (SVG): faults as bars, roles of the hosts as bands, sends and deliveries as curves."""
+"""A trial as a drawing (SVG): faults as bars, roles of the hosts as bands, elections as lines, sends and deliveries as
+curves."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Final
 
+from tests.chaos.judge.elections import Election
 from tests.chaos.judge.outcome import Outcome
 
 WIDTH: Final = 1000
@@ -36,6 +38,7 @@ def draw(outcome: Outcome) -> str:
     parts.append(_text(4, top + 36, "delivered", "#e08e0b"))
     parts.append(_text(4, top + 52, f"max {highest}/s", "#444"))
     bottom = top + 8 + CURVES
+    parts += [_election(election, scale, bottom) for election in outcome.elections]
     for tick in range(TICKS + 1):
         second = length * tick / TICKS
         x = LEFT + second * scale
@@ -79,9 +82,20 @@ def _roles(parts: list[str], outcome: Outcome, scale: float, top: int, length: f
         parts.append(_text(4, y + 11, host, "#444"))
         times = [(at, role) for at, its, role in outcome.roles if its == host]
         for (at, role), (until, _) in zip(times, [*times[1:], (length, "")], strict=True):
-            colour = ROLE_COLOURS.get(role, "#888")
+            # A master may have its epoch beside it.
+            colour = ROLE_COLOURS.get(role.partition(" ")[0], "#888")
             parts.append(_bar(at, until, scale, y, colour, f"{host}: {role}", role))
     return top + len(hosts) * BAND
+
+
+def _election(election: Election, scale: float, bottom: float) -> str:
+    at, group, epoch, master = election
+    x = LEFT + at * scale
+    return (
+        f'<line x1="{x:.1f}" y1="0" x2="{x:.1f}" y2="{bottom}" stroke="#2f6f4f" stroke-dasharray="3 3">'
+        f"<title>{escape(f'{group}, epoch {epoch}: {master} elected at {at:.1f} s')}</title></line>"
+        + _text(x + 2, bottom - 2, str(epoch), "#2f6f4f")
+    )
 
 
 def _bar(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import socket
 import subprocess
 from pathlib import Path
 from random import Random
@@ -14,7 +13,7 @@ from typing import Final
 from tests.chaos.plan.modes import Mode
 from tests.chaos.world.machine import Machine
 from tests.chaos.world.network import Place
-from tests.chaos.world.processes import ServerProcess
+from tests.chaos.world.processes import ServerProcess, accepts
 from tests.interop.servers import ServerCommands
 from tests.interop.systems import RELIEF, remove_empty_files
 
@@ -47,6 +46,7 @@ SETTINGS: Final[dict[str, object]] = {
 
 class BrokerHost:
     """Args:
+    controllers: addresses of who decides whether it is a master; empty: its ``broker_id``, 0, does.
     with_disk: whether it has a disk of its own, which can be full.
     """
 
@@ -61,6 +61,7 @@ class BrokerHost:
         place: Place,
         directory: Path,
         library: Path | None,
+        controllers: str,
         with_disk: bool,
     ) -> None:
         self.name = name
@@ -69,6 +70,7 @@ class BrokerHost:
         self.place = place
         self.is_theirs = "ROCKETMQ_HOME" in commands.environment
         self._mode = mode
+        self._controllers = controllers
         self._disk = directory / "disk"
         self._disk.mkdir(parents=True)
         self._is_mounted = with_disk
@@ -91,6 +93,7 @@ class BrokerHost:
 
     @property
     def is_master(self) -> bool:
+        """By its configuration, where nobody elects."""
         return self.broker_id == 0
 
     @property
@@ -103,7 +106,7 @@ class BrokerHost:
             remove_empty_files(self.store)
         values = self._settings()
         self._conf.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
-        await self.process.start(self._accepts)
+        await self.process.start(lambda: accepts(self.place))
 
     async def lose_power(self, random: Random) -> str:
         """Returns what happened; it stays off."""
@@ -172,15 +175,13 @@ class BrokerHost:
             "storePathRootDir": self.store,
             "storePathCommitLog": self.store / "commitlog",
         }
-        if mode.role == "SYNC_MASTER":
+        if self._controllers:
+            # Who is elected has all that was acknowledged: all members of the set are waited for.
+            settings |= {
+                "enableControllerMode": "true",
+                "controllerAddr": self._controllers,
+                "allAckInSyncStateSet": "true",
+            }
+        elif mode.role == "SYNC_MASTER":
             settings["inSyncReplicas"] = 2
         return settings
-
-    def _accepts(self) -> bool:
-        # Not by way of the proxy, which accepts for a dead server, too.
-        address = self.place.address if self.place.command else self.place.bind
-        try:
-            socket.create_connection((address, self.place.port), timeout=2).close()
-        except OSError:
-            return False
-        return True

@@ -1,9 +1,8 @@
-"""The servers of one run: a name server and the brokers of a mode, each on a host of its own."""
+"""The servers of one run: a name server, the brokers and the controllers of a mode, each on a host of its own."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -13,8 +12,10 @@ from tests.chaos.judge.log_compare import end_of
 from tests.chaos.plan.modes import Mode
 from tests.chaos.plan.schedule import broker_names, group_names
 from tests.chaos.world.broker_host import BrokerHost
+from tests.chaos.world.controllers import Controllers
 from tests.chaos.world.network import CLIENTS, NAME_SERVER, Network, Place
-from tests.chaos.world.processes import ServerProcess
+from tests.chaos.world.processes import ServerProcess, accepts
+from tests.chaos.world.watch import Watch
 from tests.interop.servers import ServerCommands
 
 from cometmq.base.errors import CometError
@@ -29,6 +30,8 @@ QUEUES: Final = 2
 
 
 class Cluster:
+    """Args: watch: knows whom controllers have elected."""
+
     def __init__(
         self,
         mode: Mode,
@@ -39,6 +42,7 @@ class Cluster:
         library: Path | None,
         with_disks: bool,
         note_role: Callable[[str, str], None],
+        watch: Watch,
     ) -> None:
         self.mode = mode
         self.network = network
@@ -49,20 +53,31 @@ class Cluster:
         self._with_disks = with_disks
         self._note_role = note_role
         self._topics: list[str] = []
+        self.watch = watch
         self._client = RemotingClient()
+        self.controllers = Controllers(mode, commands, network, directory, library, self._client)
         self._stack = AsyncExitStack()
         self.name_server: ServerProcess
         self._name_server_place: Place
 
     @property
     def hosts(self) -> list[str]:
-        return [CLIENTS, NAME_SERVER, *self.brokers]
+        controllers = self.controllers
+        return [CLIENTS, NAME_SERVER, *controllers.hosts, *controllers.etcd, *self.brokers]
 
     def group(self, name: str) -> list[BrokerHost]:
         return [broker for broker in self.brokers.values() if broker.group == name]
 
     def master(self, group: str) -> BrokerHost:
-        return next(broker for broker in self.group(group) if broker.is_master)
+        """Raises StopIteration before the first election."""
+        if not self.mode.controllers:
+            return next(broker for broker in self.group(group) if broker.is_master)
+        address = self.watch.master(group)
+        return next(broker for broker in self.group(group) if broker.address == address)
+
+    def slaves(self, group: str) -> list[BrokerHost]:
+        master = self.master(group)
+        return [broker for broker in self.group(group) if broker is not master]
 
     def masters(self) -> list[BrokerHost]:
         return [self.master(group) for group in group_names(self.mode)]
@@ -72,11 +87,22 @@ class Cluster:
         self._stack.push_async_callback(self.network.stop)
         await self.network.start()
         await self._add_name_server()
+        self._stack.push_async_callback(self.controllers.kill)
+        await self.controllers.start()
+        self._stack.push_async_callback(self.watch.stop)
+        self.watch.follow_controllers(
+            [(host.name, host.address) for host in self.controllers.hosts.values()],
+            group_names(self.mode),
+        )
         for name in broker_names(self.mode):
             group = name[:2]
-            await self.add_broker(name, group, 0 if name == group else 1)
+            await self.add_broker(name, group, len(self.group(group)))
         for broker in self.brokers.values():
             await self.start_broker(broker)
+        async with asyncio.timeout(KNOWN_SECONDS_MAX):
+            for group in group_names(self.mode):
+                while not await self.is_led(group):
+                    await asyncio.sleep(POLL_SECONDS)
 
     async def stop(self) -> None:
         """Whatever still runs is killed."""
@@ -92,32 +118,40 @@ class Cluster:
             place=await self.network.add(name, group),
             directory=self._directory / name,
             library=self._library,
+            controllers=self.controllers.addresses,
             with_disk=self._with_disks,
         )
         self.brokers[name] = broker
         self._stack.push_async_callback(broker.remove)
+        if self.mode.controllers:
+            self.watch.follow_broker((name, broker.address), group)
         return broker
 
     async def start_broker(self, broker: BrokerHost) -> None:
         await broker.start()
-        self._note_role(broker.name, "master" if broker.is_master else "slave")
+        # Under controllers it tells by itself what it has become.
+        if not self.mode.controllers:
+            self._note_role(broker.name, "master" if broker.is_master else "slave")
 
     def note_down(self, broker: BrokerHost) -> None:
-        self._note_role(broker.name, "down")
+        self.note_role(broker.name, "down")
+        self.watch.note_down(broker.name)
+
+    def note_role(self, host: str, role: str) -> None:
+        self._note_role(host, role)
 
     async def start_name_server(self) -> None:
-        place = self._name_server_place
-
-        def accepts() -> bool:
-            address = place.address if place.command else place.bind
-            try:
-                socket.create_connection((address, place.port), timeout=2).close()
-            except OSError:
-                return False
-            return True
-
-        await self.name_server.start(accepts)
+        await self.name_server.start(lambda: accepts(self._name_server_place))
         self._note_role(NAME_SERVER, "up")
+
+    async def is_led(self, group: str) -> bool:
+        """Whether the group has its master, and all its brokers may be elected next."""
+        if not self.mode.controllers:
+            return True
+        in_sync = await self.controllers.in_sync(group)
+        return bool(self.watch.master(group)) and all(
+            broker.address in in_sync for broker in self.group(group)
+        )
 
     async def create_topic(self, topic: str) -> None:
         """On every master; returns when clients can find it on all of them."""
@@ -148,11 +182,15 @@ class Cluster:
             await self.create_topic(topic)
 
     async def behind(self, group: str) -> list[str]:
-        """Slaves of a group that do not, in time, get what their master has at this moment: its records, its topics."""
+        """Slaves of a group that do not, in time, get what their master has at this moment: its records, its topics.
+        Under controllers they may be elected, too."""
         wanted = end_of(self.master(group).store / "commitlog")
-        lacking = [broker for broker in self.group(group) if not broker.is_master]
+        lacking = self.slaves(group)
         try:
             async with asyncio.timeout(CATCH_UP_SECONDS_MAX):
+                while not await self.is_led(group):
+                    await asyncio.sleep(POLL_SECONDS)
+                lacking = self.slaves(group)
                 while lacking:
                     if await self._has(lacking[0], wanted):
                         lacking.pop(0)

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from itertools import count
 from random import Random
 
-from tests.chaos.judge.history import History
+from tests.chaos.judge.history import Bound, History
 from tests.chaos.judge.log_compare import end_of
 from tests.chaos.plan.faults import NETWORK, OF_A_MASTER, Fault
-from tests.chaos.plan.schedule import PlannedFault, begin_of, broker_names
+from tests.chaos.plan.schedule import PlannedFault, begin_of, broker_names, group_names
 from tests.chaos.world.bit_rot import flip_a_bit
 from tests.chaos.world.broker_host import BrokerHost
 from tests.chaos.world.cluster import Cluster
+from tests.chaos.world.elected_faults import ElectedFaults
 from tests.chaos.world.network import links_under
 
 
@@ -59,6 +60,9 @@ class Inflictor:
             Fault.DISK_LOST: self._disk_lost,
             **dict.fromkeys(NETWORK, self._network),
         }
+        if cluster.mode.controllers:
+            # Who is master is not ours to say there: some faults are other acts, and there are more of them.
+            self._acts |= ElectedFaults(cluster).acts
 
     async def run(self, planned: list[PlannedFault], until: float) -> None:
         """At the end everything is as it was: all run, all links are good."""
@@ -68,16 +72,26 @@ class Inflictor:
                 break
             ended = self.inflicted[-1].ended if self.inflicted else 0.0
             await asyncio.sleep(max(0.0, begin_of(fault, ended) - self._now()))
-            lacking = await self._wait_for_slaves(fault) if fault.kind in OF_A_MASTER else ""
+            lacking = await self._wait_for_slaves(fault)
             began = self._now()
             self._tell(f"{fault.kind} {fault.target} {fault.amount or ''}")
             note = await self._acts[fault.kind](fault) + lacking
             self.inflicted.append(Inflicted(fault.kind, fault.target, began, self._now(), note))
+            seconds = self._cluster.mode.goes_on_within(fault.kind)
+            if seconds is not None:
+                what = f"{fault.kind} {fault.target}"
+                self._history.bounds.append(Bound(began, self._now(), what, seconds))
 
     async def _wait_for_slaves(self, fault: PlannedFault) -> str:
         """The promises are about one fault at a time: what the last one did to a slave is made good before the master
-        goes. Returns who is not ready all the same, for the report."""
-        behind = await self._cluster.behind(fault.target)
+        goes. Where controllers elect, any broker may be the master, and the only one that has everything. Returns who
+        is not ready all the same, for the report."""
+        cluster = self._cluster
+        if cluster.mode.controllers:
+            groups = group_names(cluster.mode)
+        else:
+            groups = [fault.target] if fault.kind in OF_A_MASTER else []
+        behind = [name for group in groups for name in await cluster.behind(group)]
         return f", {' and '.join(behind)} still behind" if behind else ""
 
     def _broker(self, fault: PlannedFault) -> BrokerHost:
@@ -194,7 +208,7 @@ class Inflictor:
         broker = self._extra(fault.target)
         if broker is None:
             return "there is none"
-        if broker.is_master:
+        if broker is self._cluster.master(fault.target):
             return "it leads its group by now"
         del self._cluster.brokers[broker.name]
         self._cluster.note_down(broker)

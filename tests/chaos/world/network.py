@@ -6,7 +6,7 @@ passes connections on and needs no rights. Hosts are named; ``clients`` is where
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -47,6 +47,12 @@ def links_under(kind: Fault, host: str, amount: float, hosts: Iterable[str]) -> 
         case Fault.LOSSY:
             return dict.fromkeys(out + into, Link(loss=amount))
     raise ValueError(f"{kind} is no fault of the network")
+
+
+def cut_between(some: Iterable[str], others: Collection[str]) -> dict[Pair, Link]:
+    """Links between two sets of hosts that carry nothing, either way."""
+    pairs = [pair for one in some for other in others for pair in ((one, other), (other, one))]
+    return dict.fromkeys(pairs, Link(is_cut=True))
 
 
 @dataclass(frozen=True, slots=True)

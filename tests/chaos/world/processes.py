@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from tests.chaos.world.network import Place
 from tests.interop.java import clean_environment, tail
 
 READY_SECONDS_MAX: Final = 90.0
@@ -85,3 +87,14 @@ class ServerProcess:
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None:
             self._process.send_signal(number)
+
+
+def accepts(place: Place) -> bool:
+    """Whether the server there listens."""
+    # Not by way of the proxy, which accepts for a dead server, too.
+    address = place.address if place.command else place.bind
+    try:
+        socket.create_connection((address, place.port), timeout=2).close()
+    except OSError:
+        return False
+    return True

@@ -7,17 +7,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from tests.chaos.judge.checkers import CHECKS, gone, judge
+from tests.chaos.judge.checkers import gone
 from tests.chaos.judge.history import (
     FAILED,
     ROLLED_BACK,
+    Bound,
     Delivery,
     History,
     Position,
+    Reign,
     Send,
+    Sighting,
     make_body,
     read_body,
 )
+from tests.chaos.judge.verdict import CHECKS, judge
 from tests.chaos.plan.modes import Count
 
 QUEUE = ("b1", 0)
@@ -48,6 +52,14 @@ class Story:
         self.now += 1
         self.history.positions.append(Position(self.now, QUEUE, offset, is_read))
 
+    def elected(self, epoch: int, master: str, *, host: str = "c1") -> None:
+        self.now += 1
+        self.history.sightings.append(Sighting(self.now, host, "b1", epoch, master, host[0] == "c"))
+
+    def probe(self, broker: str, *, position: int) -> None:
+        """Nobody consumes it."""
+        self.send(f"probes/0/{position}", broker=broker, position=position)
+
 
 def good_story() -> Story:
     story = Story()
@@ -65,6 +77,12 @@ def good_story() -> Story:
     for offset in (3, 5):
         story.position(offset, is_read=False)
         story.position(offset, is_read=True)
+    story.elected(1, "b1:1")
+    story.probe("b1:1", position=10)
+    story.elected(2, "b1s1:1")
+    story.probe("b1s1:1", position=100)
+    story.history.reigns["b1"] = [Reign(1, 0), Reign(2, 50)]
+    story.history.bounds.append(Bound(1.0, 2.0, "master-kill", 10.0))
     return story
 
 
@@ -116,9 +134,41 @@ def plant_diverged(story: Story) -> None:
     story.history.diverged.append("b1 and b1s1 differ")
 
 
+def plant_ack_of_a_deposed_master(story: Story) -> None:
+    story.probe("b1:1", position=120)
+
+
+def plant_two_named_masters(story: Story) -> None:
+    story.elected(2, "b1s2:1", host="c2")
+
+
+def plant_epoch_back_at_a_controller(story: Story) -> None:
+    story.elected(1, "b1:1")
+    # Counted once, and not again while it stays there.
+    story.elected(1, "b1:1")
+
+
+def plant_epoch_back_at_a_broker(story: Story) -> None:
+    story.elected(2, "b1s1:1", host="b1s1")
+    story.elected(1, "b1s1:1", host="b1s1")
+
+
+def plant_late(story: Story) -> None:
+    began = story.now
+    story.now += 30
+    story.send("ordered/0/3")
+    story.deliver("ordered/0/3")
+    story.history.bounds.append(Bound(began, began + 5, "master-kill", 10.0))
+
+
 @pytest.mark.parametrize(
     ("count", "plant"),
     [
+        (Count.TWO_MASTERS, plant_ack_of_a_deposed_master),
+        (Count.TWO_MASTERS, plant_two_named_masters),
+        (Count.EPOCH_BACK, plant_epoch_back_at_a_controller),
+        (Count.EPOCH_BACK, plant_epoch_back_at_a_broker),
+        (Count.LATE, plant_late),
         (Count.LOST, plant_lost),
         (Count.MISSING, plant_missing),
         (Count.ALTERED, plant_altered),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
-from tests.chaos.judge.history import Delivery, History, Send
+from tests.chaos.judge.history import Delivery, History, Send, Sighting
 from tests.chaos.judge.outcome import Outcome, by_second, conclude, longest_gap
 from tests.chaos.plan.faults import Fault
 from tests.chaos.plan.modes import MODES
@@ -74,6 +74,53 @@ def test_the_terminal_shows_how_many_faults_there_were() -> None:
     assert len(head) == len(row)
     longest = max(MODES, key=len)
     assert f"{longest} " in summary.lines([replace(outcome(lost=False), mode=longest)])[1]
+
+
+def elected() -> Outcome:
+    """Two kills of a master."""
+    made = Outcome("cometmq", "controller", 7, "namespaces", [Fault.MASTER_KILL], 30.0)
+    made.inflicted = [
+        {
+            "kind": Fault.MASTER_KILL,
+            "target": "b1",
+            "began": at,
+            "ended": at + 2,
+            "note": "b1 to b1s1",
+        }
+        for at in (5.0, 20.0)
+    ]
+    made.roles = [(0.0, "b1", "master 1"), (5.1, "b1s1", "master 2")]
+    history = History(
+        sends=[
+            Send("sends", f"sends/0/{at}", at, at, "SEND_OK", QUEUE, 0)
+            for at in (4.0, 4.9, 8.0, 19.5, 21.0, 22.5)
+        ],
+        sightings=[
+            Sighting(0.0, "c1", "b1", 1, "b1:1", True),
+            Sighting(5.5, "c1", "b1", 2, "b1s1:1", True),
+        ],
+    )
+    conclude(made, history, MODES["controller"], [Fault.MASTER_KILL])
+    return made
+
+
+def test_elections_and_the_time_without_a_master_are_shown(tmp_path: Path) -> None:
+    made = elected()
+    assert [each["stood_still"] for each in made.inflicted] == [3.0, 1.5]
+    assert (made.masterless_longest_seconds, made.masterless_seconds) == (11.5, 17.6)
+    lines = summary.lines([made, outcome(lost=False)])
+    assert "11.5 / 17.6" in lines[1]
+    assert "2 master-kill: no send acknowledged for 2.2 s (median), 3.0 s (worst)" in lines[2]
+    report.write([made], tmp_path / "chaos.html", "python -m x")
+    text = (tmp_path / "chaos.html").read_text()
+    assert "b1, epoch 2: b1s1:1 elected at 5.5 s" in text
+    assert "3.0 s without a send  b1 to b1s1" in text
+    assert "b1: master 1" in text
+
+
+def test_where_nobody_elects_there_is_no_time_without_a_master() -> None:
+    assert summary.masterless(outcome(lost=False)) == "–"
+    assert summary.standstills(outcome(lost=False)) == []
 
 
 def test_the_command_that_repeats_a_run_has_its_seed_and_not_its_files() -> None:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from tests.chaos import run
 from tests.chaos.judge.outcome import Outcome
+from tests.chaos.plan.modes import MODES
 from tests.chaos.plan.profiles import Trial, seconds_for
+from tests.chaos.world import etcd_host
 
 
 class Command:
@@ -50,6 +52,26 @@ def test_a_broken_promise_is_a_failed_run(command: Command) -> None:
     with pytest.raises(SystemExit) as raised:
         command("--profile", "ci", "--seed", "1")
     assert raised.value.code == 1
+
+
+@pytest.mark.parametrize(
+    ("mode", "server", "network", "why"),
+    [
+        ("sync-master", "rocketmq-4.9.7", "proxies", ""),
+        ("controller", "cometmq", "namespaces", ""),
+        ("controller", "cometmq", "proxies", "need root"),
+        ("controller", "rocketmq-4.9.7", "namespaces", "no controllers"),
+        ("controllers-etcd", "cometmq", "namespaces", "etcd is not installed"),
+        ("controllers-etcd", "rocketmq-5.5.0", "namespaces", ""),
+    ],
+)
+def test_a_mode_that_cannot_run_here_is_left_out_and_says_why(
+    monkeypatch: pytest.MonkeyPatch, mode: str, server: str, network: str, why: str
+) -> None:
+    monkeypatch.setattr(etcd_host, "is_installed", lambda: False)
+    told = run.why_not(MODES[mode], server, network)
+    assert why in told
+    assert bool(told) is bool(why)
 
 
 def test_a_number_of_faults_bounds_every_trial(command: Command) -> None:

@@ -10,7 +10,15 @@ from tests.chaos.judge.outcome import Outcome
 from tests.chaos.plan.faults import Fault
 from tests.chaos.plan.modes import MODES
 from tools import reliability_page
-from tools.reliability_page import cell, figures_part, modes_part, render, strip
+from tools.reliability_page import (
+    NOT_MEASURED,
+    cell,
+    elections_part,
+    figures_part,
+    modes_part,
+    render,
+    strip,
+)
 
 
 def trial(mode: str, *faults: Fault, gone: int = 0, times: int = 4, **values: Any) -> Any:
@@ -69,8 +77,9 @@ def test_what_was_not_measured_is_said_so() -> None:
 def test_the_table_has_every_mode_and_the_counts_that_are_always_0() -> None:
     measured = trial("sync-flush", Fault.KILL, counts={"phantom": 2})
     lines = modes_part({"command": "run it", "trials": [measured]}).splitlines()
-    assert len(lines) == 2 + 6 + 2
-    assert {line.count("|") for line in lines[:8]} == {7}
+    assert len(lines) == 2 + 9 + 2
+    assert {line.count("|") for line in lines[:11]} == {7}
+    assert lines[8].startswith("| ASYNC_FLUSH, three replicas under a controller | kept (not meas")
     assert lines[-1] == "`run it`. All trials together: 0 altered, 0 diverged, 2 phantom."
 
 
@@ -80,7 +89,7 @@ def test_figures_show_each_trial_and_how_to_repeat_it() -> None:
         trial("sync-flush", Fault.KILL, Fault.CUT, times=80, counts={"missing": 3}),
         trial("async-master", Fault.FAIL_OVER, counts={"missing": 1234}),
     ]
-    text = figures_part({"fifty": {"command": "run it --seed 7", "trials": trials}})
+    text = figures_part([("fifty", each) for each in trials], ["run it --seed 7"])
     rows = [[part.strip() for part in line.split("|")[1:-1]] for line in text.splitlines()[2:5]]
     times, open_count = ["3.1", "4.0", "7"], "1,234, not promised"
     assert rows == [
@@ -89,6 +98,38 @@ def test_figures_show_each_trial_and_how_to_repeat_it() -> None:
         ["fifty, async-master", "4 fail-over", "2,000", "0", open_count, "0", "0", "0", *times],
     ]
     assert text.endswith("```text\nrun it --seed 7\n```")
+
+
+ELECTED: dict[str, Any] = {
+    "elections": 51,
+    "masterless_seconds": [2.5, 30.0],
+    "stood_still_seconds": [0.31, 2.5],
+}
+
+
+def test_elections_have_a_table_of_their_own() -> None:
+    assert elections_part([]) == figures_part([], []) == NOT_MEASURED
+    one = trial("controller", Fault.MASTER_KILL, times=50, counts={"two masters": 1}, **ELECTED)
+    *_, row = elections_part([("fifty", one)]).splitlines()
+    cells = [part.strip() for part in row.split("|")[1:-1]]
+    assert cells[:4] == ["fifty, controller", "50 master-kill", "51", "2,000"]
+    assert cells[4:] == ["0", "0", "0", "**1**", "0", "2.5, 30.0", "0.3, 2.5", "7"]
+    page = "<!-- modes -->\n<!-- end -->\n<!-- elections -->\n<!-- end -->\n<!-- figures -->\n<!-- end -->\n"
+    other = trial("async-flush", Fault.KILL)
+    text = render(page, {"fifty": {"command": "run it", "trials": [one, other]}})
+    assert text.count("fifty, controller") == text.count("fifty, async-flush") == 1
+
+
+def test_a_report_of_elections_is_stripped() -> None:
+    ours = Outcome("cometmq", "controller", 7, "namespaces", [Fault.MASTER_KILL], 20.0)
+    ours.inflicted = [
+        {"kind": "master-kill", "stood_still": seconds} for seconds in (0.2, 0.4, 3.0)
+    ]
+    ours.masterless_longest_seconds, ours.masterless_seconds = 2.5, 4.0
+    [one] = strip({"command": "run it", "trials": [asdict(ours)]})["trials"]
+    assert one["stood_still_seconds"] == [0.4, 3.0]
+    assert one["masterless_seconds"] == [2.5, 4.0]
+    assert one["elections"] == 0
 
 
 def test_a_report_of_the_harness_is_stripped() -> None:
@@ -105,7 +146,10 @@ def test_a_report_of_the_harness_is_stripped() -> None:
 
 
 def test_only_the_marked_parts_of_the_page_change() -> None:
-    page = "a\n<!-- modes -->\nold\n<!-- end -->\nb\n<!-- figures -->\n<!-- end -->\nc\n"
+    elections = "<!-- elections -->\n<!-- end -->\n"
+    page = (
+        f"a\n<!-- modes -->\nold\n<!-- end -->\nb\n{elections}<!-- figures -->\n<!-- end -->\nc\n"
+    )
     text = render(page, {})
     assert render(text, {}) == text
     assert "old" not in text
