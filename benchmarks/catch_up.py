@@ -28,7 +28,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
 from typing import Any, Final
@@ -37,15 +36,15 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent)]
 
 from benchmarks.compare.stolen import processor_times  # noqa: E402
-from tests.interop.servers import ask, cometmq_commands  # noqa: E402
-from tests.interop.systems import Broker, NameServer  # noqa: E402
+from benchmarks.processes.replica_pair import Progress, make_topic, replica_pair  # noqa: E402
+from tests.interop.servers import ask  # noqa: E402
+from tests.interop.systems import Broker  # noqa: E402
 
 from cometmq.base.clock import SystemClock  # noqa: E402
 from cometmq.base.disk import SystemFiles  # noqa: E402
 from cometmq.broker.config.broker_config import load_broker_config  # noqa: E402
 from cometmq.model.address import pack_host  # noqa: E402
 from cometmq.model.java_hash import java_hash  # noqa: E402
-from cometmq.protocol.bodies.kv import KVTable  # noqa: E402
 from cometmq.protocol.codes import RequestCode  # noqa: E402
 from cometmq.store.log.new_messages import NewMessages  # noqa: E402
 from cometmq.store.message_store import MessageStore  # noqa: E402
@@ -83,31 +82,25 @@ def main() -> int:
 
 
 def measure(directory: Path, size_bytes: int) -> dict[str, Any]:
-    commands = cometmq_commands()
-    with NameServer(commands, directory / "namesrv").running() as name_server:
-        master = Broker([name_server], directory / "master", "bench", brokerRole="ASYNC_MASTER")
-        slave = Broker([name_server], directory / "slave", "bench", brokerRole="SLAVE", brokerId=1)
-        try:
-            master.start(commands)
-            make_topic(master, TOPIC, QUEUES)
-            master.stop()
-            filled = fill(master, size_bytes)
-            master.start(commands)
-            end = Progress.of(master).log_end
-            files = sorted((master.store / "commitlog").iterdir())
-            disk = [write_speed(directory / "probe", end)]
-            tcp = tcp_speed(files, end, directory / "probe")
-            copied = copy(slave, end, lambda: slave.start(commands, until_known=False))
-            cpu_seconds = {"master": cpu_of(master.pid), "slave": cpu_of(slave.pid)}
-            check_queues(master, slave)
-            master.stop()
-            slave.stop()
-            check_logs(master, slave, end)
-            shutil.rmtree(slave.store)
-            disk.append(write_speed(directory / "probe", end))
-        finally:
-            slave.kill()
-            master.kill()
+    with replica_pair(directory, master_role="ASYNC_MASTER") as pair:
+        master, slave, commands = pair.master, pair.slave, pair.commands
+        master.start(commands)
+        make_topic(master, TOPIC, QUEUES)
+        master.stop()
+        filled = fill(master, size_bytes)
+        master.start(commands)
+        end = Progress.of(master).log_end
+        files = sorted((master.store / "commitlog").iterdir())
+        disk = [write_speed(directory / "probe", end)]
+        tcp = tcp_speed(files, end, directory / "probe")
+        copied = copy(slave, end, lambda: slave.start(commands, until_known=False))
+        cpu_seconds = {"master": cpu_of(master.pid), "slave": cpu_of(slave.pid)}
+        check_queues(master, slave)
+        master.stop()
+        slave.stop()
+        check_logs(master, slave, end)
+        shutil.rmtree(slave.store)
+        disk.append(write_speed(directory / "probe", end))
     wanted = min(GOAL_MB_PER_SECOND, statistics.mean(disk))
     return {
         "cores": os.cpu_count(),
@@ -141,25 +134,6 @@ def show(figures: dict[str, Any]) -> None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """What a broker tells of its store; nothing when it does not answer."""
-
-    log_end: int = 0
-    queues_end: int = 0
-
-    @classmethod
-    def of(cls, broker: Broker) -> Progress:
-        try:
-            code, body = ask(broker.port, RequestCode.GET_BROKER_RUNTIME_INFO, {})
-        except OSError:
-            return cls()
-        assert code == 0, code
-        table = KVTable.decode(body).table
-        end = int(table["commitLogMaxOffset"])
-        return cls(end, end - int(table["dispatchBehindBytes"]))
-
-
 def copy(slave: Broker, end: int, start: Callable[[], None]) -> dict[str, Any]:
     """Start the slave, and look at it until it has everything."""
     os.sync()
@@ -188,14 +162,6 @@ def copy(slave: Broker, end: int, start: Callable[[], None]) -> dict[str, Any]:
         "queues_mb_per_second": round(end / queues_seconds / 1e6, 1),
         "stolen_share": round(processor_times().stolen_share_since(times), 4),
     }
-
-
-def make_topic(broker: Broker, topic: str, queues: int) -> None:
-    fields = {"topic": topic, "defaultTopic": "TBW102", "perm": "6", "topicSysFlag": "0"}
-    fields |= {"readQueueNums": str(queues), "writeQueueNums": str(queues), "order": "false"}
-    fields["topicFilterType"] = "SINGLE_TAG"
-    code, body = ask(broker.port, RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
-    assert code == 0, (code, body)
 
 
 def fill(master: Broker, size_bytes: int) -> dict[str, Any]:

@@ -12,22 +12,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import cProfile
 import os
 import pstats
 import shutil
-import signal
-import socket
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import uvloop
+from processes.own_servers import servers
 
 from cometmq.base.errors import CometError
 from cometmq.client.aio.push.push_consumer import PushConsumer
@@ -35,7 +31,6 @@ from cometmq.client.aio.send.producer import Producer
 from cometmq.client.consumer_config import PushConsumerConfig
 from cometmq.model.messages.message import Message
 
-BIN = Path(sys.executable).parent
 TOPIC = "ClientConsume"
 LATENCY_TOPIC = "ClientConsumeLatency"
 QUEUES = 4
@@ -80,7 +75,8 @@ def main() -> None:
     arguments = parser.parse_args()
     directory = tempfile.mkdtemp(prefix="cometmq-client-consume-")
     try:
-        with _servers(Path(directory)) as (name_server, pid):
+        with servers(Path(directory), queues=QUEUES) as started:
+            name_server, pid = started.name_server, started.broker_pid
             work = _measure(name_server, pid, arguments)
             if arguments.loop == "uvloop":
                 uvloop.run(work)
@@ -244,46 +240,6 @@ async def until_served(producer: Producer) -> None:
             if time.perf_counter() > deadline:
                 raise
             await asyncio.sleep(0.05)
-
-
-@contextlib.contextmanager
-def _servers(directory: Path) -> Iterator[tuple[str, int]]:
-    namesrv_port, broker_port = _free_port(), _free_port()
-    name_server = f"127.0.0.1:{namesrv_port}"
-    namesrv_conf = directory / "namesrv.conf"
-    namesrv_conf.write_text(
-        f"listenPort={namesrv_port}\nkvConfigPath={directory}/kv.json\n"
-        f"configStorePath={directory}/namesrv.properties\n"
-    )
-    broker_conf = directory / "broker.conf"
-    broker_conf.write_text(
-        f"brokerName=bench\nbrokerIP1=127.0.0.1\nlistenPort={broker_port}\n"
-        f"defaultTopicQueueNums={QUEUES}\nstorePathRootDir={directory}/store\n"
-    )
-    with (
-        _process("mqnamesrv", "-c", str(namesrv_conf)),
-        _process("mqbroker", "-n", name_server, "-c", str(broker_conf)) as broker,
-    ):
-        yield name_server, broker.pid
-
-
-@contextlib.contextmanager
-def _process(program: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(
-        [BIN / program, "--log-level", "warning", *arguments], stdout=subprocess.DEVNULL
-    )
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=30)
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 if __name__ == "__main__":

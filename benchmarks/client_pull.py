@@ -14,21 +14,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import cProfile
 import os
 import pstats
 import shutil
-import signal
-import socket
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import uvloop
+from processes.own_servers import servers
 
 from cometmq.base.errors import CometError
 from cometmq.client.aio.pull.lite_pull_consumer import LitePullConsumer
@@ -39,7 +35,8 @@ from cometmq.model.message_queue import MessageQueue
 from cometmq.model.messages.message import Message
 from cometmq.model.messages.received_message import ReceivedMessage
 
-BIN = Path(sys.executable).parent
+PATIENT = "waitTimeMillsInSendQueue=30000\n"
+"""The backlog is written as fast as it goes; nobody minds when a send has to wait."""
 TOPIC = "ClientPull"
 QUEUES = 4
 FILL_BATCH = 200
@@ -75,7 +72,8 @@ def main() -> None:
     arguments = parser.parse_args()
     directory = tempfile.mkdtemp(prefix="cometmq-client-pull-")
     try:
-        with _servers(Path(directory)) as (name_server, pid):
+        with servers(Path(directory), queues=QUEUES, settings=PATIENT) as started:
+            name_server, pid = started.name_server, started.broker_pid
             work = _measure(name_server, pid, arguments)
             if arguments.loop == "uvloop":
                 uvloop.run(work)
@@ -205,48 +203,6 @@ async def _queues(producer: Producer) -> list[MessageQueue]:
 def _cpu_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-@contextlib.contextmanager
-def _servers(directory: Path) -> Iterator[tuple[str, int]]:
-    namesrv_port, broker_port = _free_port(), _free_port()
-    name_server = f"127.0.0.1:{namesrv_port}"
-    namesrv_conf = directory / "namesrv.conf"
-    namesrv_conf.write_text(
-        f"listenPort={namesrv_port}\nkvConfigPath={directory}/kv.json\n"
-        f"configStorePath={directory}/namesrv.properties\n"
-    )
-    broker_conf = directory / "broker.conf"
-    broker_conf.write_text(
-        f"brokerName=bench\nbrokerIP1=127.0.0.1\nlistenPort={broker_port}\n"
-        f"defaultTopicQueueNums={QUEUES}\nstorePathRootDir={directory}/store\n"
-        # The backlog is written as fast as it goes; nobody minds when a send has to wait.
-        "waitTimeMillsInSendQueue=30000\n"
-    )
-    with (
-        _process("mqnamesrv", "-c", str(namesrv_conf)),
-        _process("mqbroker", "-n", name_server, "-c", str(broker_conf)) as broker,
-    ):
-        yield name_server, broker.pid
-
-
-@contextlib.contextmanager
-def _process(program: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(
-        [BIN / program, "--log-level", "warning", *arguments], stdout=subprocess.DEVNULL
-    )
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=30)
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 if __name__ == "__main__":

@@ -11,21 +11,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import cProfile
 import os
 import pstats
 import shutil
-import signal
-import socket
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import uvloop
+from processes.own_servers import servers
 
 from cometmq.base.errors import CometError
 from cometmq.client.aio.send.producer import Producer
@@ -34,7 +30,6 @@ from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.command import Command
 from cometmq.remoting.client import RemotingClient
 
-BIN = Path(sys.executable).parent
 TOPIC = "ClientSend"
 QUEUES = 4
 IN_FLIGHT = 64
@@ -56,7 +51,9 @@ def main() -> None:
     arguments = parser.parse_args()
     directory = tempfile.mkdtemp(prefix="cometmq-client-send-")
     try:
-        with servers(Path(directory)) as (name_server, broker, pid):
+        with servers(Path(directory), queues=QUEUES) as started:
+            name_server, broker = started.name_server, started.broker
+            pid = started.broker_pid
             work = _measure(name_server, broker, pid, arguments)
             if arguments.loop == "uvloop":
                 uvloop.run(work)
@@ -186,46 +183,6 @@ async def until_served(producer: Producer) -> None:
             if time.perf_counter() > deadline:
                 raise
             await asyncio.sleep(0.05)
-
-
-@contextlib.contextmanager
-def servers(directory: Path) -> Iterator[tuple[str, str, int]]:
-    namesrv_port, broker_port = _free_port(), _free_port()
-    name_server = f"127.0.0.1:{namesrv_port}"
-    namesrv_conf = directory / "namesrv.conf"
-    namesrv_conf.write_text(
-        f"listenPort={namesrv_port}\nkvConfigPath={directory}/kv.json\n"
-        f"configStorePath={directory}/namesrv.properties\n"
-    )
-    broker_conf = directory / "broker.conf"
-    broker_conf.write_text(
-        f"brokerName=bench\nbrokerIP1=127.0.0.1\nlistenPort={broker_port}\n"
-        f"defaultTopicQueueNums={QUEUES}\nstorePathRootDir={directory}/store\n"
-    )
-    with (
-        _process("mqnamesrv", "-c", str(namesrv_conf)),
-        _process("mqbroker", "-n", name_server, "-c", str(broker_conf)) as broker,
-    ):
-        yield name_server, f"127.0.0.1:{broker_port}", broker.pid
-
-
-@contextlib.contextmanager
-def _process(program: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(
-        [BIN / program, "--log-level", "warning", *arguments], stdout=subprocess.DEVNULL
-    )
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=30)
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 if __name__ == "__main__":

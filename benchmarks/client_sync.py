@@ -18,7 +18,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 
-from client_send import BATCH, TOPIC, servers
+from client_send import BATCH, QUEUES, TOPIC
+from processes.own_servers import servers
 
 from cometmq.base.errors import CometError
 from cometmq.client import LitePullConfig, Message, SendResult
@@ -40,7 +41,8 @@ def main() -> None:
     arguments = parser.parse_args()
     directory = tempfile.mkdtemp(prefix="cometmq-client-sync-")
     try:
-        with servers(Path(directory)) as (name_server, _, _):
+        with servers(Path(directory), queues=QUEUES) as started:
+            name_server = started.name_server
             _measure(name_server, arguments.seconds, b"x" * arguments.body)
     finally:
         shutil.rmtree(directory, ignore_errors=True)

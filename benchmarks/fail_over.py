@@ -34,10 +34,10 @@ from typing import Any, Final
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent)]
 
-from benchmarks.catch_up import Progress, make_topic  # noqa: E402
 from benchmarks.compare.stolen import processor_times  # noqa: E402
-from tests.interop.servers import ServerCommands, cometmq_commands  # noqa: E402
-from tests.interop.systems import Broker, NameServer  # noqa: E402
+from benchmarks.processes.replica_pair import Progress, make_topic, replica_pair  # noqa: E402
+from tests.interop.servers import ServerCommands  # noqa: E402
+from tests.interop.systems import Broker  # noqa: E402
 
 from cometmq.base.errors import CometError  # noqa: E402
 from cometmq.client import Message, PushConsumerConfig, ReceivedMessage, SendStatus  # noqa: E402
@@ -85,47 +85,38 @@ def main() -> int:
 
 
 async def measure(directory: Path, kills: int, rate: int) -> dict[str, Any]:
-    commands, times = cometmq_commands(), processor_times()
-    with NameServer(commands, directory / "namesrv").running() as name_server:
-        settings = {"flushDiskType": "ASYNC_FLUSH", "mappedFileSizeCommitLog": 64 << 20}
-        master = Broker(
-            [name_server], directory / "master", "bench", brokerRole="SYNC_MASTER", **settings
+    times = processor_times()
+    settings = {"flushDiskType": "ASYNC_FLUSH", "mappedFileSizeCommitLog": 64 << 20}
+    with replica_pair(directory, master_role="SYNC_MASTER", **settings) as pair:
+        master, slave, commands = pair.master, pair.slave, pair.commands
+        name_servers = pair.name_server.address
+        master.start(commands)
+        make_topic(master, TOPIC, QUEUES)
+        slave.start(commands)
+        book = Book(master.address, slave.address)
+        watch_pulls(book)
+        config = PushConsumerConfig(
+            # Few wait in this process: what is delivered after a kill has to come from the slave.
+            pull_threshold_for_queue=16,
+            pull_batch_size=8,
+            consume_thread_max=SENDERS,
+            consume_from_where="CONSUME_FROM_FIRST_OFFSET",
         )
-        slave = Broker(
-            [name_server], directory / "slave", "bench", brokerRole="SLAVE", brokerId=1, **settings
-        )
-        try:
-            master.start(commands)
-            make_topic(master, TOPIC, QUEUES)
-            slave.start(commands)
-            book = Book(master.address, slave.address)
-            watch_pulls(book)
-            config = PushConsumerConfig(
-                # Few wait in this process: what is delivered after a kill has to come from the slave.
-                pull_threshold_for_queue=16,
-                pull_batch_size=8,
-                consume_thread_max=SENDERS,
-                consume_from_where="CONSUME_FROM_FIRST_OFFSET",
-            )
-            async with (
-                Producer("fail-over", name_servers=name_server.address) as producer,
-                PushConsumer(
-                    "fail-over", listener=book.take, name_servers=name_server.address, config=config
-                ) as consumer,
-            ):
-                consumer.subscribe(TOPIC)
-                senders = [
-                    asyncio.create_task(send(producer, book, SENDERS / rate))
-                    for _ in range(SENDERS)
-                ]
-                seconds = await kill_again_and_again(master, slave, book, kills, commands)
-                for task in senders:
-                    task.cancel()
-                await asyncio.gather(*senders, return_exceptions=True)
-                await until(lambda: not book.missing, "everything delivered", is_needed=False)
-        finally:
-            slave.kill()
-            master.kill()
+        async with (
+            Producer("fail-over", name_servers=name_servers) as producer,
+            PushConsumer(
+                "fail-over", listener=book.take, name_servers=name_servers, config=config
+            ) as consumer,
+        ):
+            consumer.subscribe(TOPIC)
+            senders = [
+                asyncio.create_task(send(producer, book, SENDERS / rate)) for _ in range(SENDERS)
+            ]
+            seconds = await kill_again_and_again(master, slave, book, kills, commands)
+            for task in senders:
+                task.cancel()
+            await asyncio.gather(*senders, return_exceptions=True)
+            await until(lambda: not book.missing, "everything delivered", is_needed=False)
     return {
         "cores": os.cpu_count(),
         "python": sys.version.split()[0],

@@ -12,14 +12,11 @@ import asyncio
 import contextlib
 import re
 import shutil
-import signal
-import socket
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
+
+from processes.own_servers import process, write_files
 
 from cometmq.base.errors import CometError
 from cometmq.client.aio.send.producer import Producer
@@ -29,7 +26,6 @@ from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.remoting.client import RemotingClient
 
-BIN = Path(sys.executable).parent
 QUEUES = 4
 IN_FLIGHT = 64
 
@@ -46,20 +42,11 @@ def main() -> None:
 
 
 async def _measure(directory: Path, topics: int) -> None:
-    namesrv_port, broker_port = _free_port(), _free_port()
-    address = f"127.0.0.1:{namesrv_port}"
-    namesrv_conf = directory / "namesrv.conf"
-    namesrv_conf.write_text(
-        f"listenPort={namesrv_port}\nkvConfigPath={directory}/kv.json\n"
-        f"configStorePath={directory}/namesrv.properties\n"
-    )
-    broker_conf = directory / "broker.conf"
-    broker_conf.write_text(
-        f"brokerName=bench\nlistenPort={broker_port}\nstorePathRootDir={directory}/store\n"
-    )
-    with _process("mqnamesrv", "-c", str(namesrv_conf)) as namesrv:
-        await _until_listening(namesrv_port)
-        with _process("mqbroker", "-n", address, "-c", str(broker_conf)) as broker:
+    files = write_files(directory)
+    address = f"127.0.0.1:{files.namesrv_port}"
+    with process("mqnamesrv", "-c", files.namesrv_conf) as namesrv:
+        await _until_listening(files.namesrv_port)
+        with process("mqbroker", "-n", address, "-c", files.broker_conf) as broker:
             _print("start to first accepted send, empty store", await _first_send(address, "First"))
             await asyncio.sleep(2)
             total = _rss_mb(namesrv.pid) + _rss_mb(broker.pid)
@@ -67,13 +54,13 @@ async def _measure(directory: Path, topics: int) -> None:
             _print("idle resident memory, broker", _rss_mb(broker.pid), "MB")
             _print("idle resident memory, both", total, "MB")
             started = time.perf_counter()
-            await _fill(f"127.0.0.1:{broker_port}", topics)
+            await _fill(f"127.0.0.1:{files.broker_port}", topics)
             _print(
                 f"creating {topics} topics and filling their queues", time.perf_counter() - started
             )
             await asyncio.sleep(2)
             _report("after filling", topics, namesrv.pid, broker.pid)
-        with _process("mqbroker", "-n", address, "-c", str(broker_conf)) as broker:
+        with process("mqbroker", "-n", address, "-c", files.broker_conf) as broker:
             seconds = await _first_send(address, "Topic-0")
             _print(f"start to first accepted send, {topics} topics x {QUEUES} queues", seconds)
             await asyncio.sleep(2)
@@ -153,18 +140,6 @@ def _send_ext(queue: MessageQueue) -> dict[str, str]:
     }
 
 
-@contextlib.contextmanager
-def _process(command: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(
-        [BIN / command, *arguments, "--log-level", "WARNING"], stdout=subprocess.DEVNULL
-    )
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(60)
-
-
 async def _until_listening(port: int) -> None:
     for _ in range(500):
         with contextlib.suppress(OSError):
@@ -173,12 +148,6 @@ async def _until_listening(port: int) -> None:
             return
         await asyncio.sleep(0.02)
     raise SystemExit(f"nothing listens on {port}")
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def _rss_mb(pid: int) -> float:

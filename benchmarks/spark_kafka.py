@@ -44,6 +44,7 @@ from benchmarks.kafka.components import (  # noqa: E402
     kafka,
     spark_side,
 )
+from processes.own_servers import servers  # noqa: E402
 from tests.interop.java import MissingComponent  # noqa: E402
 
 TOPIC = spark_source.TOPIC
@@ -116,7 +117,7 @@ def running(directory: Path) -> Iterator[Bench]:
         say("starting our servers, Kafka, and two Spark sessions")
         ours = directory / "ours"
         ours.mkdir()
-        name_server = stack.enter_context(spark_source.servers(ours, 4))
+        name_server = stack.enter_context(servers(ours, queues=4)).name_server
         kafka_address = stack.enter_context(kafka(directory / "kafka"))
         spark = stack.enter_context(spark_side(sys.executable, directory / "spark", "--cometmq"))
         kafka_spark = stack.enter_context(

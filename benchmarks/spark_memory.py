@@ -26,6 +26,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import spark_source  # noqa: E402
 from benchmarks.kafka.components import spark_side  # noqa: E402
+from processes.own_servers import servers  # noqa: E402
 
 from cometmq.base.clock import SystemClock  # noqa: E402
 from cometmq.base.disk import SystemFiles  # noqa: E402
@@ -55,7 +56,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="cometmq-spark-memory-") as scratch:
         directory = Path(scratch)
         fill(directory / "store", arguments.messages, arguments.body)
-        with spark_source.servers(directory, QUEUES) as name_server:
+        with servers(directory, queues=QUEUES) as started:
+            name_server = started.name_server
             for format_ in FORMATS:
                 options = {"topic": TOPIC, "nameServers": name_server}
                 if format_ == "rocketmq-log":

@@ -14,7 +14,6 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -24,9 +23,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from processes.own_servers import BIN, free_port
 from spark_source import cpu_seconds, keep, print_costs
 
-BIN = Path(sys.executable).parent
 KINDS = ("writer", "batch", "stream")
 ROWS_PER_TRIGGER = 200_000
 PARTITIONS = 2
@@ -158,7 +157,7 @@ def _stream(spark: Any, options: dict[str, str], checkpoint: Path) -> int:
 
 @contextlib.contextmanager
 def _servers(directory: Path) -> Iterator[str]:
-    ports = [_free_port(), _free_port()]
+    ports = [free_port(), free_port()]
     process = subprocess.Popen(
         [
             *(BIN / "cometmq", "up", "--log-level", "WARNING", "--data", directory / "data"),
@@ -177,13 +176,6 @@ def _servers(directory: Path) -> Iterator[str]:
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=60)
         process.stdout.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 if __name__ == "__main__":

@@ -17,22 +17,19 @@ import contextlib
 import json
 import os
 import shutil
-import signal
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from processes.own_servers import servers
 
 from cometmq.base.errors import CometError
 from cometmq.client.aio.send.producer import Producer
 from cometmq.model.messages.message import Message
 
-BIN = Path(sys.executable).parent
 RESULTS = Path(__file__).parent / "results"
 TOPIC = "SparkSource"
 LATENCY_TOPIC = "SparkSourceLatency"
@@ -61,7 +58,8 @@ def main() -> None:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     directory = Path(tempfile.mkdtemp(prefix="cometmq-spark-source-"))
     try:
-        with servers(directory, arguments.queues) as name_server:
+        with servers(directory, queues=arguments.queues) as started:
+            name_server = started.name_server
             if set(kinds) != {"latency"}:
                 asyncio.run(fill(name_server, arguments.messages, arguments.body))
             _measure(directory, name_server, arguments, kinds)
@@ -268,46 +266,6 @@ def is_below(process: int, ancestor: int) -> bool:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
         process = int(fields[1])
     return process == ancestor
-
-
-@contextlib.contextmanager
-def servers(directory: Path, queues: int) -> Iterator[str]:
-    namesrv_port, broker_port = _free_port(), _free_port()
-    name_server = f"127.0.0.1:{namesrv_port}"
-    namesrv_conf = directory / "namesrv.conf"
-    namesrv_conf.write_text(
-        f"listenPort={namesrv_port}\nkvConfigPath={directory}/kv.json\n"
-        f"configStorePath={directory}/namesrv.properties\n"
-    )
-    broker_conf = directory / "broker.conf"
-    broker_conf.write_text(
-        f"brokerName=bench\nbrokerIP1=127.0.0.1\nlistenPort={broker_port}\n"
-        f"defaultTopicQueueNums={queues}\nstorePathRootDir={directory}/store\n"
-    )
-    with (
-        _process("mqnamesrv", "-c", str(namesrv_conf)),
-        _process("mqbroker", "-n", name_server, "-c", str(broker_conf)),
-    ):
-        yield name_server
-
-
-@contextlib.contextmanager
-def _process(program: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(
-        [BIN / program, "--log-level", "warning", *arguments], stdout=subprocess.DEVNULL
-    )
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=30)
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 if __name__ == "__main__":
