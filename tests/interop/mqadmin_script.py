@@ -160,3 +160,30 @@ GROUP_SCRIPT = (
     Step(f"topicRoute -t {CLUSTER_TOPIC}", is_refused=True),
 )
 """The commands that look at a master and its slave, or go to both."""
+
+CONTROLLER_SCRIPT = (
+    Step("getControllerMetaData -a {controller}"),
+    Step("getControllerConfig -a {controller}"),
+    Step("updateControllerConfig -a {controller} -k scanNotActiveBrokerInterval -v 4000"),
+    Step("getSyncStateSet -a {controller} -b {name}"),
+    Step("getSyncStateSet -a {controller} -c {cluster}"),
+    Step("getSyncStateSet -a {controller} -b nobody"),
+    Step("getBrokerEpoch -b {name}"),
+    Step("getBrokerEpoch -c {cluster}"),
+    Step("clusterList"),
+    Step("electMaster -a {controller} -b 1 -bn {name} -c {cluster}", is_refused=True),
+    Step("electMaster -a {controller} -b 9 -bn {name} -c {cluster}", is_refused=True),
+    Step("electMaster -a {controller} -b 1 -bn nobody -c {cluster}", is_refused=True),
+    Step("cleanBrokerMetadata -a {controller} -bn {name} -b 1;2 -c {cluster}", is_refused=True),
+    Step("cleanBrokerMetadata -a {controller} -bn nobody -c {cluster}", is_refused=True),
+    # Elected it is: the tool cannot read the answer, RocketMQ's own neither.
+    Step("electMaster -a {controller} -b 2 -bn {name} -c {cluster}", is_refused=True),
+    Step("getSyncStateSet -a {controller} -b {name}"),
+    # Without -b: with it, and -l, RocketMQ forgets the whole group, not the brokers that are named.
+    Step("cleanBrokerMetadata -a {controller} -bn {name} -c {cluster} -l"),
+    Step("getSyncStateSet -a {controller} -b {name}"),
+)
+"""The commands about a controller and the brokers under it: 1 is the master, 2 its slave."""
+
+CONTROLLER_COMMANDS = frozenset(step.command for step in CONTROLLER_SCRIPT) - {"clusterList"}
+"""Not tried with brokers that are under none."""

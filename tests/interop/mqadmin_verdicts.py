@@ -26,6 +26,7 @@ _SYSTEM_TOPICS = (
 REASONS: Mapping[str, tuple[Versions, str]] = {
     "brokerStatus": (BOTH, "ours tells the figures of both series under the names of both"),
     "getBrokerConfig": (BOTH, _SETTINGS),
+    "getControllerConfig": (NEW, _SETTINGS),
     "getNamesrvConfig": (BOTH, _SETTINGS),
     "topicList": (NEW, _SYSTEM_TOPICS),
 }
@@ -33,7 +34,6 @@ REASONS: Mapping[str, tuple[Versions, str]] = {
 
 _ACCESS = "access control"
 _REPLICATION = "replication"
-_CONTROLLER = "the controller"
 _COLD = "flow control for reads from disk"
 _LITE = "lite topics"
 _ROCKSDB = "stores in RocksDB"
@@ -52,13 +52,6 @@ MISSING: Mapping[str, tuple[Versions, str]] = {
     ),
     "exportPopRecord": (NEW, "stores in RocksDB"),
     "resetMasterFlushOffset": (NEW, _REPLICATION),
-    **dict.fromkeys(
-        (
-            *("getBrokerEpoch", "getSyncStateSet", "getControllerMetaData", "getControllerConfig"),
-            *("updateControllerConfig", "electMaster", "cleanBrokerMetadata"),
-        ),
-        (NEW, _CONTROLLER),
-    ),
     **dict.fromkeys(
         (
             *("getColdDataFlowCtrInfo", "updateColdDataFlowCtrGroupConfig"),

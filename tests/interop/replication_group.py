@@ -31,6 +31,8 @@ QUEUES = 4
 # A slave of RocketMQ connects up to 5 s after it has learned of its master, and 4.9 says where it is 5 s later.
 FOLLOW_SECONDS_MAX = 60.0
 
+ELECTED_SECONDS_MAX = 60.0
+
 SMALL_FILES: dict[str, object] = {
     "mappedFileSizeCommitLog": 64 * 1024,
     "mappedFileSizeConsumeQueue": 20 * 50,
@@ -64,6 +66,17 @@ class Group:
         )
         self.stack.callback(broker.kill)
         return broker
+
+    def controlled(self, number: int, controller: str) -> Broker:
+        """The same under the controller at an address: what it becomes is the controller's to say."""
+        return self.broker(
+            number,
+            SLAVE,
+            enableControllerMode="true",
+            controllerAddr=controller,
+            allAckInSyncStateSet="true",
+            inSyncReplicas=1,
+        )
 
     def start(self, broker: Broker, make: str) -> Broker:
         """A master is known to clients when this returns; a slave may still look for its master."""

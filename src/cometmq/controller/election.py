@@ -47,9 +47,11 @@ def elect(
     if group is None or not group.members:
         raise _unregistered("Broker hasn't been registered")
     if request.broker_id is not None and request.broker_id not in group.members:
-        raise _unregistered(
-            f"BrokerId: {request.broker_id} hasn't been registered in broker-set: {group.broker_name}"
-        )
+        remark = f"BrokerId: {request.broker_id} hasn't been registered in broker-set: {group.broker_name}"
+        if request.is_designated:
+            # An operator's mistake. To the other code brokers answer by registering.
+            raise Refused(ResponseCode.CONTROLLER_ELECT_MASTER_FAILED, remark, ext={})
+        raise _unregistered(remark)
     if group.is_new:
         return _first(group, request, living)
     if (newest := living.newest_epoch) > group.master_epoch:

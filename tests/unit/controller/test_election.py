@@ -191,7 +191,8 @@ def test_strangers_are_refused() -> None:
         (None, BY_CONTROLLER),
         (group_of(0), asked_by(1)),
         (group_of(2), asked_by(3)),
-        (group_of(2), designated(0)),
     ):
         with pytest.raises(Refused, match=r"^2010: .*registered"):
             elect(group, request, alive(1, 2), unclean_allowed=True)
+    with pytest.raises(Refused, match=r"^2012: BrokerId: 9 hasn't been registered"):
+        elect(group_of(2), designated(9), alive(1, 2), unclean_allowed=True)
