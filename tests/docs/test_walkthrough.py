@@ -21,6 +21,8 @@ DOCUMENTS = [
 
 _PACKAGE_FILE = re.compile(r"`((?:[a-z_]+/)*[a-z_]+\.py)`")
 _PACKAGE_DIRECTORY = re.compile(r"`((?:[a-z_]+/)+)`")
+_CODE = re.compile(r"`([^`]+)`")
+_LOCK = re.compile(r"\bthreading\.(Lock|RLock|Condition|Semaphore|BoundedSemaphore|Barrier)\(")
 _LINK = re.compile(r"\]\(([^)#]*)(?:#([^)]+))?\)")
 _CODE_BLOCK = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -89,6 +91,38 @@ def test_names_table_points_at_rooms_that_exist() -> None:
     text = (ROOT / "docs" / "names.md").read_text()
     missing = [name for name in _PACKAGE_DIRECTORY.findall(text) if not (PACKAGE / name).is_dir()]
     assert not missing
+
+
+def test_names_table_names_what_is_there() -> None:
+    """Every word in code of the second column stands in the files of the third."""
+    missing = []
+    for line in (ROOT / "docs" / "names.md").read_text().splitlines():
+        if len(cells := line.strip("|").split(" | ")) != 3:
+            continue
+        _, here, where = cells
+        files = [file for place in _CODE.findall(where) for file in _modules(PACKAGE / place)]
+        text = "\n".join([*map(str, files), *(file.read_text() for file in files)])
+        missing += [
+            f"{name} in {where.strip()}"
+            for name in _CODE.findall(here)
+            if not all(re.search(rf"\b{re.escape(part)}\b", text) for part in name.split("."))
+        ]
+    assert not missing
+
+
+def test_every_lock_is_in_the_lock_order() -> None:
+    named = set(_PACKAGE_FILE.findall((ROOT / "docs" / "lock-order.md").read_text()))
+    with_locks = {
+        str(file.relative_to(PACKAGE))
+        for file in _modules(PACKAGE)
+        if _LOCK.search(file.read_text())
+    }
+    # Fakes for tests.
+    assert {name for name in with_locks if not name.startswith("testing/")} <= named
+
+
+def _modules(place: Path) -> list[Path]:
+    return [place] if place.is_file() else sorted(place.rglob("*.py"))
 
 
 def _anchors(text: str) -> set[str]:
