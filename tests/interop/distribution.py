@@ -15,6 +15,7 @@ from .features import JAVA_VERSIONS
 ALONE = frozenset(
     {
         "test_delay_exchange.py",
+        "test_java_fail_over.py",
         "test_java_scaling.py",
         "test_mixed_controllers.py",
         "test_move.py",

@@ -38,6 +38,11 @@ class MovedClients:
     def taken(self) -> int:
         return self._progress()[1]
 
+    @property
+    def failed(self) -> int:
+        """Sends that ended with an error."""
+        return self._progress()[2]
+
     def sends_on(self, count: int = 50) -> None:
         """Waits until so many more sends were acknowledged."""
         aim = self.sent + count
