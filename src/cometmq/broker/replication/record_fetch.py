@@ -12,7 +12,7 @@ from zlib import crc32
 from cometmq.base.errors import CometError
 from cometmq.broker.replication.ha_wire import Piece
 from cometmq.model.messages.record import BadRecord, Record, decode_record
-from cometmq.model.messages.record_layout import CRC_MASK, SIZE, body_at
+from cometmq.model.messages.record_layout import CRC_FIELD, CRC_MASK, SIZE, body_at
 from cometmq.store.files.record_scan import RECORD_BYTES_MAX
 from cometmq.store.log.damage import Damage
 from cometmq.store.log.record_check import is_sound
@@ -96,7 +96,7 @@ class RecordFetch:
 
     def _agrees(self, record: Record) -> bool:
         """Whether enough of the own record is left to recognize it: its checksum, or the body."""
-        own_crc = int.from_bytes(self._own[8:12], "big")
+        own_crc = int.from_bytes(self._own[CRC_FIELD], "big")
         start = body_at(record.sys_flag)
         own_body = self._own[start : start + len(record.body)]
         return bool(record.body) and record.body_crc in (own_crc, crc32(own_body) & CRC_MASK)

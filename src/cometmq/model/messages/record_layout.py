@@ -62,6 +62,7 @@ SIZE: Final = struct.Struct(">i")
 START: Final = struct.Struct(">iI")
 """Size and magic: a blank record consists of them, and every other record begins with them."""
 MAGIC_AT: Final = 4
+CRC_FIELD: Final = slice(8, 12)
 SYS_FLAG_AT: Final = 36
 BORN_HOST_AT: Final = 48
 STORED_AT: Final = BORN_HOST_AT + HOST_V4_BYTES
@@ -73,6 +74,10 @@ NUMBER: Final = struct.Struct(">i8xi4xq")
 """Size, queue id and queue offset: which message of a queue a record is."""
 NUMBER_AND_BODY_V4: Final = struct.Struct(">i8xi4xq8xi44xi")
 """The same with the system flag and, if both hosts are IPv4, the length of the body."""
+CHECKED: Final = struct.Struct(">iII16xqi44xi")
+"""Size, magic, checksum, place, system flag and, if both hosts are IPv4, the length of the body."""
+CHECKED_WITH_NUMBER: Final = struct.Struct(">iIIi4xqqi44xi")
+"""The same with queue id and queue offset before the place."""
 TIMESTAMP: Final = struct.Struct(">q")
 TAIL: Final = struct.Struct(">" + _TAIL)
 BODY_LENGTH: Final = struct.Struct(">i")

@@ -18,23 +18,21 @@ from cometmq.model.messages.record_layout import (
     BLANK_BYTES,
     BODY_AT_V4,
     BODY_LENGTH,
+    CHECKED,
+    CHECKED_WITH_NUMBER,
     CRC_MASK,
     FIXED_BYTES_V4,
     MAGIC_BLANK,
     MAGIC_V1,
     MAGIC_V2,
     START,
+    TEXT_LENGTH,
     V6_HOSTS,
     body_at,
 )
 
-_HEAD: Final = struct.Struct(">iII16xqi44xi")
-"""Size, magic, checksum, place, system flag and, if both hosts are IPv4, the length of the body."""
-_unpack_head = _HEAD.unpack_from
-
-_FULL_HEAD: Final = struct.Struct(">iIIi4xqqi44xi")
-"""The same with queue id and queue offset before the place."""
-_unpack_full_head = _FULL_HEAD.unpack_from
+_unpack_head = CHECKED.unpack_from
+_unpack_full_head = CHECKED_WITH_NUMBER.unpack_from
 
 JUDGED_BYTES_MAX: Final = 64 * 1024 * 1024
 """Whoever has to wait for the rest of a record waits for no more than this: the size itself may be damaged."""
@@ -148,7 +146,7 @@ def are_plainly_sound(
 
 @lru_cache(maxsize=128)
 def _behind_body(topic_bytes: int) -> struct.Struct:
-    return struct.Struct(f">{topic_bytes}sH")
+    return struct.Struct(f">{topic_bytes}s{TEXT_LENGTH.format[1:]}")
 
 
 def is_sound_as_marked(record: memoryview, place: int) -> bool:
