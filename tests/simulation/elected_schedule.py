@@ -14,6 +14,7 @@ class Schedule(Mishaps[ElectedWorld]):
     GAPS = (0.0, 0.0, 0.001, 0.003, 0.01, 0.1, 0.5, 1.5, 3.0)
     LONG_GAPS = (6.0, 12.0, 25.0)
     LONG_SHARE = 0.08
+    CONTROLLERS = 1
 
     def __init__(self, seed: int) -> None:
         random = Random(seed)
@@ -27,7 +28,7 @@ class Schedule(Mishaps[ElectedWorld]):
             "haTransferBatchSize": random.choice(("1024", "1500", "262144")),
             "controllerHeartBeatTimeoutMills": random.choice(("3000", "10000")),
         }
-        world = ElectedWorld(seed, brokers=brokers, settings=settings)
+        world = ElectedWorld(seed, brokers=brokers, settings=settings, controllers=self.CONTROLLERS)
         super().__init__(seed, world, str(settings))
 
     async def _run(self) -> None:
@@ -38,7 +39,7 @@ class Schedule(Mishaps[ElectedWorld]):
         events += [self._reset, self._half_open, self._cut, self._heal, self._heal]
         events += [self._kill, self._boot, self._boot, self._crash_soon, self._slow_disk]
         events += [self._lose_controller, self._find_controller, self._designate]
-        events += [self._fill, self._empty]
+        events += [self._fill, self._empty, *self._more_events()]
         for _ in range(random.randint(EVENTS_MIN, EVENTS_MAX)):
             await self._happen(events)
         self._tell("the end begins")
@@ -46,6 +47,9 @@ class Schedule(Mishaps[ElectedWorld]):
         master = await world.settle()
         for sent in safe:
             assert master.holds(sent), f"lost by {master}: {sent}"
+
+    def _more_events(self) -> list[Event]:
+        return []
 
     # What may happen, too.
 
@@ -67,7 +71,7 @@ class Schedule(Mishaps[ElectedWorld]):
         """An operator wants another master."""
         elector = self.world.elector
         others = sorted(elector.view.members & elector.living - {elector.view.master_id or 0})
-        if not others or self.random.random() < 0.5:
+        if not others or self.random.random() < 0.5 or elector.is_away:
             return None
         chosen = self.random.choice(others)
         try:

@@ -1,4 +1,4 @@
-"""A group of brokers under a controller on one fake clock and network, and what must always be true.
+"""A group of brokers under controllers on one fake clock and network, and what must always be true.
 
 - In one epoch one broker acknowledges.
 - Acknowledged: every broker that the controller might elect has the record at that moment.
@@ -14,7 +14,7 @@ from itertools import combinations
 from random import Random
 from typing import Any, Final, cast
 
-from tests.simulation.elector import Elector, Questions
+from tests.simulation.elector import Elector, Questions, Seat
 from tests.simulation.replica_book import Sent
 from tests.simulation.replica_broker import Place, ReplicaBroker
 from tests.simulation.replica_world import PLENTY, ReplicaWorld
@@ -50,7 +50,12 @@ class ElectedBroker(ReplicaBroker):
 
     def use(self, world: ElectedWorld) -> None:
         self.world = world
-        self.questions = Questions(world.elector, self.ha_address, Random(world.random.random()))
+        self.questions = Questions(
+            world.elector,
+            self.ha_address,
+            Random(world.random.random()),
+            reached=list(world.elector.seats),
+        )
 
     @property
     def is_master(self) -> bool:
@@ -96,7 +101,9 @@ class ElectedBroker(ReplicaBroker):
 
 
 class ElectedWorld(ReplicaWorld):
-    def __init__(self, seed: int, *, brokers: int, settings: dict[str, str]) -> None:
+    def __init__(
+        self, seed: int, *, brokers: int, settings: dict[str, str], controllers: int = 1
+    ) -> None:
         self.acknowledged: dict[int, int] = {}
         """Which broker acknowledged in an epoch."""
         super().__init__(
@@ -111,7 +118,8 @@ class ElectedWorld(ReplicaWorld):
         )
         self.announced = None
         self._announced_epoch = 0
-        self.elector = Elector(self.clock.monotonic, self._elected)
+        seats = [Seat() for _ in range(controllers)]
+        self.elector = Elector(self.clock.monotonic, self._elected, seats=seats)
         for broker in self.members:
             broker.use(self)
 
@@ -193,6 +201,7 @@ class ElectedWorld(ReplicaWorld):
     async def settle(self) -> ElectedBroker:
         """End all trouble. The master, when all are in its set and have its log."""
         self.network.heal()
+        self.reach_all()
         for broker in self.members:
             broker.questions.is_heard = broker.questions.hears = True
             broker.files.cancel_crash()
@@ -223,6 +232,14 @@ class ElectedWorld(ReplicaWorld):
                     f"other epochs: {broker.switch} {master.switch}"
                 )
         return master
+
+    def reach_all(self) -> None:
+        """All controllers reach the decisions, and all brokers reach all controllers."""
+        for seat in self.elector.seats:
+            seat.remembers = None
+            seat.fails_half_way = False
+        for broker in self.members:
+            broker.questions.reached = list(self.elector.seats)
 
     def _is_settled(self) -> bool:
         view = self.elector.view

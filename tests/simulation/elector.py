@@ -1,7 +1,9 @@
-"""A controller of one group in memory, by RocketMQ's rules, and the way of a broker's questions to it.
+"""Decisions on one group in memory, by RocketMQ's rules, and the way of a broker's questions to them.
 
 A question or its answer may be lost, and a lost question may be answered all the same, seconds after the broker gave
-it up. The rules are those of spec and book, not the code of ``cometmq.controller``.
+it up. Questions go through controllers. One that is cut off from the decisions tells what it remembers, and refuses
+everything else; one that fails half way has it decided, and cannot say so. The rules are those of spec and book, not
+the code of ``cometmq.controller``.
 """
 
 from __future__ import annotations
@@ -28,6 +30,19 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
+class Seat:
+    """A controller, as its way to the decisions goes.
+
+    Args:
+        remembers: it is cut off since that was so.
+        fails_half_way: its next question is decided, and then it is cut off.
+    """
+
+    remembers: GroupView | None = None
+    fails_half_way: bool = False
+
+
+@dataclass(slots=True)
 class Heard:
     at: float
     epoch: int
@@ -49,6 +64,12 @@ class Elector:
     codes: dict[int, str] = field(default_factory=dict)
     heard: dict[int, Heard] = field(default_factory=dict)
     view: GroupView = field(default_factory=GroupView)
+    seats: list[Seat] = field(default_factory=lambda: [Seat()])
+
+    @property
+    def is_away(self) -> bool:
+        """No controller reaches the decisions."""
+        return all(seat.remembers is not None for seat in self.seats)
 
     @property
     def living(self) -> set[int]:
@@ -116,6 +137,8 @@ class Elector:
 
     def scan(self) -> None:
         """A master that is silent is replaced, if somebody can be."""
+        if self.is_away:
+            return
         if self.view.master_id is not None and self.view.master_id not in self.living:
             try:
                 self.elect(None)
@@ -144,36 +167,65 @@ class Questions:
     """Its questions arrive."""
     hears: bool = True
     """The answers do."""
+    reached: list[Seat] = field(default_factory=list)
+    """The controllers that it reaches."""
     count: int = 0
     answered_at: float = 0.0
     """When the last question was asked that was answered."""
 
     async def next_id(self) -> Applied:
-        number = await self._ask(lambda: max(self.elector.codes, default=0) + 1)
+        number = await self._ask(
+            lambda: self._decided(lambda: max(self.elector.codes, default=0) + 1)
+        )
         self.count += 1
         return Applied(number, f"{self.address};{self.count}")
 
     async def apply_id(self, applied: Applied) -> None:
-        await self._ask(lambda: self.elector.apply(applied))
+        await self._ask(lambda: self._decided(lambda: self.elector.apply(applied)))
 
     async def register(self, broker_id: int) -> GroupView:
-        return await self._ask(lambda: self.elector.register(broker_id, self.address))
+        return await self._ask(
+            lambda: self._decided(lambda: self.elector.register(broker_id, self.address))
+        )
 
     async def elect(self, broker_id: int) -> GroupView:
-        return await self._ask(lambda: self.elector.elect(broker_id))
+        return await self._ask(lambda: self._decided(lambda: self.elector.elect(broker_id)))
 
     async def group(self) -> GroupView:
-        return await self._ask(lambda: self.elector.view)
+        return await self._ask(self._told)
 
     async def alter(
         self, proposal: Proposal, broker_id: int, epoch: int
     ) -> tuple[frozenset[int], int]:
-        return await self._ask(lambda: self.elector.alter(proposal, broker_id, epoch))
+        return await self._ask(
+            lambda: self._decided(lambda: self.elector.alter(proposal, broker_id, epoch))
+        )
 
     async def beat(self, header: BrokerHeartbeatHeader) -> None:
         if self.is_heard:
             await self._travel()
-            self.elector.beat(header)
+            # All controllers hear it. Those that decide nothing now know it later, unless others decide meanwhile.
+            if self.elector.is_away or any(seat.remembers is None for seat in self.reached):
+                self.elector.beat(header)
+
+    def _told(self) -> GroupView:
+        remembered = [seat.remembers for seat in self.reached if seat.remembers is not None]
+        if len(remembered) < len(self.reached):
+            return self.elector.view
+        return max(remembered, key=lambda view: view.epoch)._replace(is_certain=False)
+
+    def _decided(self, decide: Callable[[], T]) -> T:
+        """Carried out by the controller that is asked."""
+        seat = self.reached[0] if len(self.reached) == 1 else self.random.choice(self.reached)
+        if seat.remembers is not None:
+            raise _refusal(ResponseCode.CONTROLLER_NOT_LEADER)
+        before = self.elector.view
+        decided = decide()
+        if seat.fails_half_way:
+            seat.fails_half_way = False
+            seat.remembers = before
+            raise _refusal(ResponseCode.SYSTEM_ERROR)
+        return decided
 
     async def _ask(self, question: Callable[[], T]) -> T:
         asked_at = self.elector.now()
