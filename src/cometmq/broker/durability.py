@@ -7,7 +7,8 @@ Both are waited for side by side. The outcome is the code of the answer; the rec
 outcome at the slaves hides one at the disk, as in RocketMQ.
 
 Consumers see a record when it is on disk, and when the slaves have it or were waited for in vain; see ``store.hidden``.
-Under a controller a master acknowledges nothing while it cannot prove that it is one (``is_proven``).
+Under a controller a master acknowledges nothing while it cannot prove that it is one (``is_proven``), and shows nothing
+that somebody who may be elected lacks, however long that takes: a new master would have another message in its place.
 A slave decides nothing: what it has left from its time as a master is shown when its master turns out to have it, too.
 """
 
@@ -141,6 +142,8 @@ class Durability:
         if copied_to is not None:
             # A slave that goes may leave a report of a log that has been cut since.
             replicated.advance(min(copied_to, self._marks.appended.value))
+        # Whoever was waited for may not be any more.
+        self._show()
 
     def expire(self, now: float) -> None:
         """Answer those who waited too long. To be called now and then."""
@@ -171,9 +174,10 @@ class Durability:
             if self._is_sync_flush and flushed.value < end_offset:
                 self._show_after(flushed, end_offset)
                 return
-            is_awaited = self._is_sync_master and self._monotonic() < group.deadline
+            deadline = None if self._replicas.awaited else group.deadline
+            is_awaited = self._is_sync_master and (deadline is None or self._monotonic() < deadline)
             if is_awaited and replicated.value < end_offset:
-                self._show_after(replicated, end_offset, group.deadline)
+                self._show_after(replicated, end_offset, deadline)
                 return
             self._hidden.show_first()
 
@@ -210,7 +214,9 @@ class Durability:
         self._replica_seconds_max = config.replication.wait_ms / 1000
         self._copies_min = config.replication.copies_min
         self._replicas.behind_max = config.replication.behind_bytes_max
-        self._hidden.is_on = self.is_awaited
+        if not self._is_slave:
+            # Delays and timers go on delivering for a moment when a master becomes a slave: as hidden as before.
+            self._hidden.is_on = self.is_awaited
         self._show()
 
     def __repr__(self) -> str:

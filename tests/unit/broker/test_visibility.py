@@ -7,11 +7,13 @@ from collections.abc import Callable
 import pytest
 from tests.unit.broker.rig import Rig
 
+from cometmq.broker.replication.ha_wire import SlaveIdentity
 from cometmq.protocol.codes import ResponseCode
 from cometmq.testing.faulty_files import Outage
 
 MakeRig = Callable[..., Rig]
 WAIT_SECONDS = 3.0
+MEMBER = SlaveIdentity(broker_id=2, is_learner=False, from_last_file=False)
 
 
 def bodies(rig: Rig) -> list[bytes]:
@@ -188,3 +190,42 @@ class TestSyncMaster:
         sync_master.live.update({"brokerRole": "SYNC_MASTER", "brokerId": "0"})
         sync_master.store.lead()
         assert bodies(sync_master) == [b"x"]
+
+    def test_what_is_still_delivered_when_the_role_has_gone_is_not_shown(
+        self, sync_master: Rig
+    ) -> None:
+        sync_master.send(i="DELAY\x011")
+        sync_master.live.update({"brokerRole": "SLAVE", "brokerId": "1"})
+        sync_master.advance(2)
+        assert sync_master.store.hidden.first is not None
+        assert bodies(sync_master) == []
+
+
+class TestUnderAController:
+    """Who may be elected next is told by the set alone: without them a message may be cut off again."""
+
+    @pytest.fixture
+    def rig(self, sync_master: Rig) -> Rig:
+        sync_master.core.replicas.awaited = frozenset({2})
+        return sync_master
+
+    def test_a_message_is_not_seen_before_all_of_the_set_have_it(self, rig: Rig) -> None:
+        rig.send()
+        wait_in_vain(rig)
+        assert [reply.code for reply in rig.peer.take()] == [ResponseCode.FLUSH_SLAVE_TIMEOUT]
+        assert bodies(rig) == []
+        rig.core.replicas.identified("slave", "10.0.0.2:1", rig.store.max_physical, MEMBER)
+        rig.core.durability.replicas_changed()
+        assert bodies(rig) == [b"x"]
+
+    def test_it_is_seen_when_the_set_is_without_the_one_that_lacks_it(self, rig: Rig) -> None:
+        rig.send()
+        wait_in_vain(rig)
+        rig.core.replicas.awaited = frozenset()
+        rig.core.durability.replicas_changed()
+        assert bodies(rig) == [b"x"]
+
+    def test_a_master_that_is_alone_in_the_set_shows_at_once(self, rig: Rig) -> None:
+        rig.core.replicas.awaited = frozenset()
+        rig.send()
+        assert bodies(rig) == [b"x"]
