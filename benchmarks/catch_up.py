@@ -36,6 +36,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent)]
 
 from benchmarks.compare.stolen import processor_times  # noqa: E402
+from benchmarks.parts.logs import BLOCK_BYTES, first_difference  # noqa: E402
 from benchmarks.processes.replica_pair import Progress, make_topic, replica_pair  # noqa: E402
 from tests.interop.servers import ask  # noqa: E402
 from tests.interop.systems import Broker  # noqa: E402
@@ -58,7 +59,6 @@ BODY_BYTES: Final = 1024
 GROUP: Final = 256
 LOOK_SECONDS: Final = 0.05
 SECONDS_MAX: Final = 600.0
-BLOCK_BYTES: Final = 1 << 20
 
 
 def main() -> int:
@@ -273,15 +273,8 @@ def check_queues(master: Broker, slave: Broker) -> None:
 
 
 def check_logs(master: Broker, slave: Broker, end: int) -> None:
-    for path in sorted((master.store / "commitlog").iterdir()):
-        other = slave.store / "commitlog" / path.name
-        left = min(path.stat().st_size, end - int(path.name))
-        with path.open("rb") as one, other.open("rb") as two:
-            while left > 0:
-                part = min(left, BLOCK_BYTES)
-                if one.read(part) != two.read(part):
-                    raise SystemExit(f"the copy differs from the master's {path.name}")
-                left -= part
+    if (place := first_difference(master, slave, 0, end)) is not None:
+        raise SystemExit(f"the copy differs from the master's log at {place}")
 
 
 if __name__ == "__main__":

@@ -26,8 +26,6 @@ import statistics
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,17 +33,17 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent)]
 
 from benchmarks.compare.stolen import processor_times  # noqa: E402
+from benchmarks.parts.sends import SENDERS, Sends, number_of, sending  # noqa: E402
+from benchmarks.parts.waiting import WAIT_SECONDS_MAX, until  # noqa: E402
 from benchmarks.processes.replica_pair import Progress, make_topic, replica_pair  # noqa: E402
 from tests.interop.servers import ServerCommands  # noqa: E402
 from tests.interop.systems import Broker  # noqa: E402
 
-from cometmq.base.errors import CometError  # noqa: E402
-from cometmq.client import Message, PushConsumerConfig, ReceivedMessage, SendStatus  # noqa: E402
+from cometmq.client import PushConsumerConfig, ReceivedMessage  # noqa: E402
 from cometmq.client.aio import Producer, PushConsumer  # noqa: E402
 from cometmq.client.aio.pull.pull_call import PullCalls  # noqa: E402
 from cometmq.client.core.broker_order import Place  # noqa: E402
 from cometmq.model.message_queue import MessageQueue  # noqa: E402
-from cometmq.model.messages.message_id import parse_offset_id  # noqa: E402
 from cometmq.protocol.codes import ResponseCode  # noqa: E402
 from cometmq.protocol.command import Command  # noqa: E402
 from cometmq.remoting.new_loop import new_event_loop  # noqa: E402
@@ -55,12 +53,7 @@ GOAL_SECONDS: Final = 5.0
 KILLS: Final = 50
 TOPIC: Final = "FailOver"
 QUEUES: Final = 4
-BODY_BYTES: Final = 1024
-SENDERS: Final = 32
 BEHIND_SECONDS: Final = 1.0
-WAIT_SECONDS_MAX: Final = 30.0
-READY_SECONDS_MAX: Final = 60.0
-LOOK_SECONDS: Final = 0.02
 
 
 def main() -> int:
@@ -109,13 +102,8 @@ async def measure(directory: Path, kills: int, rate: int) -> dict[str, Any]:
             ) as consumer,
         ):
             consumer.subscribe(TOPIC)
-            senders = [
-                asyncio.create_task(send(producer, book, SENDERS / rate)) for _ in range(SENDERS)
-            ]
-            seconds = await kill_again_and_again(master, slave, book, kills, commands)
-            for task in senders:
-                task.cancel()
-            await asyncio.gather(*senders, return_exceptions=True)
+            async with sending(producer, TOPIC, book, rate):
+                seconds = await kill_again_and_again(master, slave, book, kills, commands)
             await until(lambda: not book.missing, "everything delivered", is_needed=False)
     return {
         "cores": os.cpu_count(),
@@ -155,17 +143,14 @@ def show(figures: dict[str, Any]) -> None:
     )
 
 
-class Book:
+class Book(Sends):
     """What was sent, what was delivered, and who gave it."""
 
     def __init__(self, master: str, slave: str) -> None:
-        self.statuses: Counter[str] = Counter()
-        self.acknowledged: dict[int, int] = {}
-        """Where in the log each is, by number."""
+        super().__init__()
         self.delivered: set[int] = set()
         self.repeated = 0
         self.not_at_slave = 0
-        self.ok_in_a_row = 0
         self.slave_at = 0.0
         """When a message of the slave came first since the last kill."""
         self._master = master
@@ -173,7 +158,6 @@ class Book:
         # Of each queue: who answered last, and what the slave gave since the last kill.
         self._readers: dict[int, str] = {}
         self._from_slave: set[tuple[int, int]] = set()
-        self._next = 0
 
     @property
     def missing(self) -> set[int]:
@@ -187,22 +171,6 @@ class Book:
             and [*self._readers.values()].count(self._master) == QUEUES
             and len(self.missing) > SENDERS
         )
-
-    def number(self) -> int:
-        self._next += 1
-        return self._next
-
-    def answered(self, number: int, status: SendStatus, offset_id: str) -> None:
-        self.statuses[status] += 1
-        if status is SendStatus.SEND_OK:
-            self.acknowledged[number] = parse_offset_id(offset_id).physical_offset
-            self.ok_in_a_row += 1
-        else:
-            self.ok_in_a_row = 0
-
-    def failed(self, error: CometError) -> None:
-        self.statuses[type(error).__name__] += 1
-        self.ok_in_a_row = 0
 
     def killed(self, slave_end: int) -> None:
         """The master is dead; the slave's log ends there."""
@@ -225,7 +193,7 @@ class Book:
         age = time.time() - message.born_timestamp / 1000
         if age < BEHIND_SECONDS:
             await asyncio.sleep(BEHIND_SECONDS - age)
-        number = int(message.body[:12])
+        number = number_of(message.body)
         self.repeated += number in self.delivered
         self.delivered.add(number)
         if not self.slave_at and (message.queue_id, message.queue_offset) in self._from_slave:
@@ -244,22 +212,6 @@ def watch_pulls(book: Book) -> None:
         return reply, place
 
     PullCalls._ask = asked  # type: ignore[method-assign]
-
-
-async def send(producer: Producer, book: Book, pause_seconds: float) -> None:
-    fill = b"x" * (BODY_BYTES - 12)
-    due = time.monotonic()
-    while True:
-        due = max(due + pause_seconds, time.monotonic() - 1)
-        await asyncio.sleep(max(due - time.monotonic(), 0))
-        number = book.number()
-        try:
-            result = await producer.send(Message(topic=TOPIC, body=b"%012d" % number + fill))
-        except CometError as error:
-            book.failed(error)
-            await asyncio.sleep(0.1)
-        else:
-            book.answered(number, result.status, result.offset_id)
 
 
 async def kill_again_and_again(
@@ -283,17 +235,6 @@ async def kill_again_and_again(
         )
         await asyncio.to_thread(master.start, commands)
     return seconds
-
-
-async def until(condition: Callable[[], bool], what: str, *, is_needed: bool = True) -> None:
-    """Raises SystemExit when it is needed and does not come true."""
-    deadline = time.monotonic() + (READY_SECONDS_MAX if is_needed else WAIT_SECONDS_MAX)
-    while not condition():
-        if time.monotonic() > deadline:
-            if is_needed:
-                raise SystemExit(f"waited {READY_SECONDS_MAX:.0f} s in vain: {what}")
-            return
-        await asyncio.sleep(LOOK_SECONDS)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""What several benchmarks of masters and slaves have in common."""
