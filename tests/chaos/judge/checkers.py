@@ -143,6 +143,10 @@ def diverged(history: History) -> list[str]:
     return history.diverged
 
 
+def unexpected(history: History) -> list[str]:
+    return history.unexpected
+
+
 def sent_counts(history: History) -> dict[str, int]:
     """How many sends ended how. Most probes are refused, as they should be."""
     statuses = Counter(send.status for send in history.sends if send.workload != PROBES)

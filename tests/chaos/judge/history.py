@@ -84,7 +84,7 @@ class Bound(NamedTuple):
 class History:
     """One run. ``stored`` are the ids found in the logs at the end, by workload. ``damaged`` are the ids whose only
     copy a fault has destroyed on purpose. ``diverged`` says which replicas differ, and where. ``reigns`` are those of
-    the log of each group that controllers elect in, at the end."""
+    the log of each group that controllers elect in, at the end. ``unexpected`` is what clients must not raise."""
 
     sends: list[Send] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
@@ -92,6 +92,7 @@ class History:
     stored: dict[str, set[str]] = field(default_factory=dict)
     damaged: set[str] = field(default_factory=set)
     diverged: list[str] = field(default_factory=list)
+    unexpected: list[str] = field(default_factory=list)
     sightings: list[Sighting] = field(default_factory=list)
     reigns: dict[str, list[Reign]] = field(default_factory=dict)
     bounds: list[Bound] = field(default_factory=list)

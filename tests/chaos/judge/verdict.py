@@ -19,6 +19,7 @@ CHECKS: Final[Mapping[Count, Callable[[History], list[str]]]] = {
     Count.EARLY: checkers.early,
     Count.OFFSET_BACK: checkers.offset_back,
     Count.DIVERGED: checkers.diverged,
+    Count.UNEXPECTED: checkers.unexpected,
     Count.TWO_MASTERS: elections.two_masters,
     Count.LEFT_BEHIND: elections.left_behind,
     Count.EPOCH_BACK: elections.epoch_back,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from random import Random
@@ -139,6 +140,12 @@ class Senders:
             broker, position = stored_at(result.offset_id)
         except CometError:
             pass  # Written down below: it may be stored or not.
+        except Exception as error:
+            # The run goes on, and shows it: nobody who calls a client is prepared for this.
+            logging.exception("%s", id)
+            context.history.unexpected.append(
+                f"{id} at {context.now():.2f} s: {type(error).__name__}: {error}"
+            )
         fate = self._fate(id) if self._fate is not None else COMMITTED
         due = began + self._delay(id) if self._delay is not None else 0.0
         context.history.sends.append(

@@ -34,6 +34,7 @@ class Count(StrEnum):
     EARLY = "early"
     OFFSET_BACK = "offset back"
     DIVERGED = "diverged"
+    UNEXPECTED = "unexpected"
     TWO_MASTERS = "two masters"
     LEFT_BEHIND = "left behind"
     EPOCH_BACK = "epoch back"
@@ -50,6 +51,7 @@ MEANING: Final = {
     Count.EARLY: "a delayed message before its time",
     Count.OFFSET_BACK: "a committed offset that went back",
     Count.DIVERGED: "replicas whose logs differ below the end of the shorter one",
+    Count.UNEXPECTED: "errors that a client raised and that are no CometError",
     Count.TWO_MASTERS: "epochs in which more than one broker acknowledged, or was named as master",
     Count.LEFT_BEHIND: "acknowledged with SEND_OK before an election, in no log after it",
     Count.EPOCH_BACK: "a controller or a master with a lower epoch than it had before",
@@ -117,7 +119,7 @@ class Mode:
     def promised(self, faults: Iterable[Fault]) -> frozenset[Count]:
         """What must be 0 after a run with these faults."""
         chosen = frozenset(faults)
-        promised = ALWAYS
+        promised = ALWAYS | {Count.UNEXPECTED}
         if chosen <= self.survives:
             promised |= {Count.LOST, Count.MISSING, Count.REORDERED}
         if self.controllers:

@@ -161,9 +161,14 @@ def plant_late(story: Story) -> None:
     story.history.bounds.append(Bound(began, began + 5, "master-kill", 10.0))
 
 
+def plant_unexpected(story: Story) -> None:
+    story.history.unexpected.append("sends/0/9 at 3.00 s: ZeroDivisionError")
+
+
 @pytest.mark.parametrize(
     ("count", "plant"),
     [
+        (Count.UNEXPECTED, plant_unexpected),
         (Count.TWO_MASTERS, plant_ack_of_a_deposed_master),
         (Count.TWO_MASTERS, plant_two_named_masters),
         (Count.EPOCH_BACK, plant_epoch_back_at_a_controller),
