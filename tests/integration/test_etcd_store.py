@@ -132,6 +132,32 @@ def test_a_copy_from_before_is_not_believed(tmp_path: Path) -> None:
         assert side.store.known()["bk"].group == newer
 
 
+def test_a_wiped_member_joins_again(tmp_path: Path) -> None:
+    with EtcdCluster(tmp_path / "etcd") as etcd:
+        side = side_of(etcd)
+        assert asyncio.run(side.store.swap("bk", NEVER_STORED, group_of(1)))
+        wiped, other, _ = etcd.members
+        ids = {one["name"]: one["ID"] for one in other.post("cluster/member/list")["members"]}
+        wiped.kill()
+        shutil.rmtree(wiped.directory)
+        other.post("cluster/member/remove", ID=ids[wiped.name])
+        asyncio.run(side.look())
+        assert asyncio.run(side.store.swap("bk", side.store.known()["bk"].version, group_of(2)))
+        other.post("cluster/member/add", peerURLs=[wiped.peer_url])
+        etcd.flags = ("--initial-cluster-state", "existing")
+        etcd.start()
+        # From now on it is needed.
+        etcd.members[2].kill()
+        wait_until(lambda: wiped.is_healthy() and other.is_healthy())
+        asyncio.run(side.look())
+        assert asyncio.run(side.store.swap("bk", side.store.known()["bk"].version, group_of(3)))
+        other.kill()
+        asyncio.run(side.look())
+        with pytest.raises(StoreAway, match="no member of etcd answers"):
+            asyncio.run(side.store.read("bk"))
+        assert side.store.known()["bk"].group == group_of(3)
+
+
 def test_a_user_logs_in_and_again_when_etcd_has_forgotten(tmp_path: Path) -> None:
     password = tmp_path / "password"
     password.write_text("s3cret\n")

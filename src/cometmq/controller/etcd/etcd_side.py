@@ -87,7 +87,8 @@ class EtcdSide:
             self._note(refusal)
         if self.members.leads != self._led:
             self._led = self.members.leads
-            log.warning("leads" if self._led else "no longer leads")
+            name = self.members.roster().own.name
+            log.warning("%s name=%s", "leads" if self._led else "leads no longer", name)
             if self._led:
                 self._on_lead()
 
