@@ -273,7 +273,7 @@ def check_queues(master: Broker, slave: Broker) -> None:
 
 
 def check_logs(master: Broker, slave: Broker, end: int) -> None:
-    if (place := first_difference(master, slave, 0, end)) is not None:
+    if (place := first_difference(master.store, slave.store, 0, end)) is not None:
         raise SystemExit(f"the copy differs from the master's log at {place}")
 
 

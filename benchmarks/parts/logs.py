@@ -5,20 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from tests.interop.systems import Broker
-
 BLOCK_BYTES: Final = 1 << 20
 
 
-def first_difference(one: Broker, other: Broker, start: int, end: int) -> int | None:
-    """Where the logs of two brokers differ first, to the block; None if they do not between these offsets."""
-    for path in sorted((one.store / "commitlog").iterdir()):
+def first_difference(one: Path, other: Path, start: int, end: int) -> int | None:
+    """Where the logs in two stores differ first, to the block; None if they do not between these offsets."""
+    for path in sorted((one / "commitlog").iterdir()):
         first = int(path.name)
         begin, stop = max(start, first), min(end, first + path.stat().st_size)
         if begin < stop:
-            found = _difference(
-                path, other.store / "commitlog" / path.name, begin - first, stop - first
-            )
+            found = _difference(path, other / "commitlog" / path.name, begin - first, stop - first)
             if found is not None:
                 return first + found
     return None

@@ -150,4 +150,6 @@ def _compare(brokers: list[Broker], start: int) -> tuple[int, int]:
     """To where all of them reach, and how many differ from the first up to there."""
     end = min(Progress.of(broker).log_end for broker in brokers)
     first, *others = brokers
-    return end, sum(first_difference(first, other, start, end) is not None for other in others)
+    return end, sum(
+        first_difference(first.store, other.store, start, end) is not None for other in others
+    )
