@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -40,6 +41,7 @@ from benchmarks.compare.stolen import processor_times  # noqa: E402
 from benchmarks.parts.goals import Goal, show_goals  # noqa: E402
 from benchmarks.parts.many_topics import make_topics  # noqa: E402
 from benchmarks.parts.role_changes import Switch, Trial, trial  # noqa: E402
+from tests.interop.java import MissingComponent  # noqa: E402
 from tests.interop.systems import OURS, ROCKETMQ_5  # noqa: E402
 
 from cometmq.remoting.new_loop import new_event_loop  # noqa: E402
@@ -67,7 +69,11 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="cometmq-elections-", dir=arguments.directory) as made,
         asyncio.Runner(loop_factory=new_event_loop) as runner,
     ):
-        figures = runner.run(measure(Path(made), arguments))
+        try:
+            figures = runner.run(measure(Path(made), arguments))
+        except MissingComponent as error:
+            print(error)
+            return 3
     show_goals(figures["goals"])
     if all(getattr(arguments, name) >= size for name, size in SIZES.items()):
         RESULT.write_text(json.dumps(figures, indent=1) + "\n")
@@ -100,14 +106,17 @@ async def measure(directory: Path, sizes: argparse.Namespace) -> dict[str, Any]:
 
 async def killed(directory: Path, sizes: argparse.Namespace) -> dict[str, Any]:
     """The figures of each make. Both are up all the time; one is sent to."""
-    async with (
-        trial(OURS, directory / OURS, sizes.rate) as ours,
-        trial(ROCKETMQ_5, directory / ROCKETMQ_5, sizes.rate) as theirs,
-    ):
-        trials = {OURS: (ours, sizes.kills), ROCKETMQ_5: (theirs, sizes.java_kills)}
+    counts = {OURS: sizes.kills, ROCKETMQ_5: sizes.java_kills}
+    async with contextlib.AsyncExitStack() as stack:
+        trials = {
+            make: await stack.enter_async_context(trial(make, directory / make, sizes.rate))
+            for make, kills in counts.items()
+            if kills
+        }
         seconds: dict[str, list[float]] = {make: [] for make in trials}
         for turn in range(TURNS):
-            for make, (one, kills) in trials.items():
+            for make, one in trials.items():
+                kills = counts[make]
                 async with one.load():
                     for number in range(kills * turn // TURNS, kills * (turn + 1) // TURNS):
                         await asyncio.sleep(random.uniform(0.0, 1.0))
@@ -121,8 +130,7 @@ async def killed(directory: Path, sizes: argparse.Namespace) -> dict[str, Any]:
                 "seconds": [round(one, 3) for one in seconds[make]],
                 **await outcome(one),
             }
-            for make, (one, _) in trials.items()
-            if seconds[make]
+            for make, one in trials.items()
         }
 
 
