@@ -54,6 +54,7 @@ async def test_our_slave_takes_the_answers_of_a_java_master(
         core=slave.core,
         delays=slave.rooms.schedule,
         timers=slave.rooms.timer.timed,
+        sinks=slave.rooms.sink.keeper,
         client=JavaMaster(version),
     )
     one.follow("java:10911")

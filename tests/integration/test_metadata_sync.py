@@ -29,6 +29,7 @@ async def running_slave() -> AsyncIterator[tuple[MemoryBroker, MetadataSync]]:
         core=slave.core,
         delays=slave.rooms.schedule,
         timers=slave.rooms.timer.timed,
+        sinks=slave.rooms.sink.keeper,
         client=client,
         period_seconds=0.05,
     )

@@ -125,7 +125,11 @@ class Broker:
             stack.push_async_callback(housekeeping.stop)
             housekeeping.start()
             metadata = MetadataSync(
-                core=core, delays=rooms.schedule, timers=rooms.timer.timed, client=client
+                core=core,
+                delays=rooms.schedule,
+                timers=rooms.timer.timed,
+                sinks=rooms.sink.keeper,
+                client=client,
             )
             acting = ActingMaster(
                 core=core,

@@ -174,6 +174,7 @@ class RequestCode(IntEnum):
     SINK_STORED = 29003
     CLOSE_SINK = 29004
     HAND_OVER = 29005
+    GET_SINK_LANES = 29006
 
 
 class ResponseCode(IntEnum):

@@ -5,6 +5,7 @@
     delay offsets, timers         noted for the day on which this broker becomes the master
     request modes                 replaced
     timer metrics                 kept for a RocketMQ broker that takes over the store
+    lanes of sinks                noted for the day on which this broker becomes the master
 
 How far the master has delivered is believed no sooner than this broker's log holds what was delivered: otherwise a
 promotion would lose messages whose delivered copies never came. Bodies are decoded in a worker thread and taken over
@@ -50,6 +51,7 @@ from cometmq.protocol.headers.admin import (
 from cometmq.protocol.headers.offsets import UpdateConsumerOffsetHeader
 from cometmq.protocol.reply_errors import error_for
 from cometmq.store.meta.config_table import ConfigTable, TableEntry
+from cometmq.store.meta.sink_lanes import SinkLanesContent
 
 log = logging.getLogger("cometmq.broker")
 
@@ -69,6 +71,16 @@ class TimedDeliveries(Protocol):
     """What is needed of ``TimedMessages``."""
 
     def take_over(self, checkpoint: bytes) -> Callable[[], None] | None: ...
+
+
+class SinkLanes(Protocol):
+    """What is needed of ``SinkKeeper``."""
+
+    def follow(self) -> None: ...
+
+    def told(self, content: SinkLanesContent) -> Callable[[], None] | None: ...
+
+    def cut(self, log_end: int) -> None: ...
 
 
 class Caller(Protocol):
@@ -96,6 +108,7 @@ class MetadataSync:
     Args:
         delays: how far delay levels are delivered.
         timers: the same of messages with a time of delivery.
+        sinks: what sinks that write every row once have written.
     """
 
     def __init__(
@@ -104,6 +117,7 @@ class MetadataSync:
         core: BrokerCore,
         delays: DelayedDeliveries,
         timers: TimedDeliveries,
+        sinks: SinkLanes,
         client: Caller,
         period_seconds: float = sync_plan.PERIOD_SECONDS,
     ) -> None:
@@ -111,6 +125,7 @@ class MetadataSync:
         self._core = core
         self._delays = delays
         self._timers = timers
+        self._sinks = sinks
         self._client = client
         self._period_seconds = period_seconds
         self._plan = SyncPlan()
@@ -131,6 +146,7 @@ class MetadataSync:
             sync_plan.TIMER_METRICS: self._timer_metrics,
             sync_plan.TIMERS: partial(self._hold, sync_plan.TIMERS),
             sync_plan.LOG_END: self._take_held,
+            sync_plan.SINKS: self._sink_lanes,
         }
         self._config_directory = core.live.current.store.path("config")
         self._strays = StrayCommits(self._config_directory, core.files)
@@ -145,7 +161,9 @@ class MetadataSync:
         return len(self._strays)
 
     def start(self) -> None:
+        """Raises CorruptFile, DiskFull: what a promotion would need of the sinks cannot be kept."""
         if self._task is None:
+            self._sinks.follow()
             self._task = asyncio.get_running_loop().create_task(
                 self._run(), name="cometmq-metadata"
             )
@@ -158,6 +176,10 @@ class MetadataSync:
             self._digests.clear()
             self._held.clear()
             self._wake.set()
+
+    def cut(self, log_end: int) -> None:
+        """This slave's log was cut. Raises CorruptFile, DiskFull."""
+        self._sinks.cut(log_end)
 
     async def stop(self) -> None:
         """Ask no more, and save what a master still has to get."""
@@ -339,6 +361,14 @@ class MetadataSync:
             path = f"{self._config_directory}/timermetrics"
             await asyncio.to_thread(self._core.files.replace, path, body)
             self._taken(sync_plan.TIMER_METRICS, body)
+
+    async def _sink_lanes(self, master: str) -> None:
+        body = bytes((await self._ask(master, sync_plan.SINKS)).body)
+        write = self._sinks.told(
+            await self._decoded(master, partial(SinkLanesContent.decode, body))
+        )
+        if write is not None:
+            await asyncio.to_thread(write)
 
     async def _hold(self, question: Question, master: str) -> None:
         log_offset = self._core.store.max_physical

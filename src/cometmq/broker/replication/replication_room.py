@@ -204,6 +204,7 @@ class ReplicationRoom:
         # Who follows this broker has what was cut, and must compare again.
         self.port.disconnect("this log was cut")
         cut_offsets(self._core.offsets, self._core.store)
+        self._metadata.cut(offset)
 
     def __repr__(self) -> str:
         return f"<ReplicationRoom slaves={len(self._core.replicas)} master={self._master}>"

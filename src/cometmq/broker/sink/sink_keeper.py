@@ -4,19 +4,23 @@ A save notes the lanes together with the end of the log at that moment. After a 
 finds the rows that came later by their mark (``model.sink``). The walk is short, since a save is repeated while sinks
 write and the log grows. While none does, the file says so and nothing is walked over at all; so the first lane to be
 opened after a pause waits for a save, and after a pause every writer has to open its lane again.
+
+A slave gets rows with its master's log, and nobody notes them. Its master tells it the lanes every few seconds
+(``follow``, ``told``); when it is promoted it walks over what came after that.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from cometmq.base.errors import CometError
 from cometmq.base.ports import Clock
 from cometmq.broker.sink.sink_record import SinkRecord
 from cometmq.store.message_store import MessageStore
-from cometmq.store.meta.sink_lanes import SinkLanesFile
+from cometmq.store.meta.sink_lanes import SinkLanesContent, SinkLanesFile
 
 log = logging.getLogger("cometmq.broker")
 
@@ -41,6 +45,7 @@ class SinkKeeper:
         self._is_writing = False
         self._saved_offset = 0
         self._saving = asyncio.Lock()
+        self._told: SinkLanesContent | None = None
         self.is_running = False
         """Lanes may be opened and closed: what becomes of them is kept."""
         self._task: asyncio.Task[None] | None = None
@@ -54,12 +59,15 @@ class SinkKeeper:
         """Learn what the lanes were at when this last ran, without saving by the clock. Raises CorruptFile."""
         if self.is_running:
             return
-        content = self._file.load()
+        content, self._told = self._told or self._file.load(), None
         self.is_running = True
         self._is_writing = False
         self._record.load(() if content is None else content.lanes)
         if content is not None and content.is_writing:
             count = 0
+            # What a master told may be ahead of what came of its log.
+            content = content.cut(self._store.max_physical)
+            self._record.load(content.lanes)
             for mark, physical_offset in self._store.sink_marks_since(content.log_offset):
                 self._record.note(mark, physical_offset)
                 count += 1
@@ -92,6 +100,43 @@ class SinkKeeper:
         except (CometError, OSError) as error:
             # The next start finds in the log what this save would have said.
             log.warning("lanes of sinks not saved reason=%s", error)
+
+    def content(self) -> SinkLanesContent:
+        """All that is known, as of now, for a slave."""
+        return SinkLanesContent(True, self._store.max_physical, list(self._record.rows()))
+
+    def follow(self) -> None:
+        """This broker is a slave from now on. The file says so, for a promotion before its master has told its lanes.
+
+        Raises:
+            CorruptFile, DiskFull: the file cannot be read or saved.
+        """
+        content = self._file.load()
+        if content is None:
+            # The log may be the copy of one that has rows.
+            self._keep(SinkLanesContent(True, self._store.min_physical, []))
+        elif not content.is_writing:
+            self._keep(SinkLanesContent(True, self._store.max_physical, content.lanes))
+
+    def told(self, content: SinkLanesContent) -> Callable[[], None] | None:
+        """The master's lanes. What is to be saved now, in a worker thread; None: in memory is enough for a while."""
+        self._told = content
+        if content.log_offset - self._saved_offset < GROWTH_BYTES_MAX:
+            return None
+        self._saved_offset = content.log_offset
+        return self._file.saving(content.lanes, content.log_offset, is_writing=True)
+
+    def cut(self, log_end: int) -> None:
+        """The log of this slave was cut: what it had from there on was never the master's. Raises as ``follow``."""
+        if self._told is not None:
+            self._told = self._told.cut(log_end)
+        content = self._file.load()
+        if content is not None:
+            self._keep(content.cut(log_end))
+
+    def _keep(self, content: SinkLanesContent) -> None:
+        self._saved_offset = content.log_offset
+        self._file.saving(content.lanes, content.log_offset, is_writing=content.is_writing)()
 
     def used(self) -> None:
         """A sink has written."""

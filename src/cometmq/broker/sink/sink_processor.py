@@ -1,4 +1,4 @@
-"""Sinks that write every row once: OPEN_SINK, SINK_STORED and CLOSE_SINK, requests of our own.
+"""Sinks that write every row once: OPEN_SINK, SINK_STORED, CLOSE_SINK and GET_SINK_LANES, requests of our own.
 
 A writer opens its lane, reads what earlier attempts of its batch have stored, and leaves that out; see ``sink_record``
 for why this is enough, and ``headers.sink`` for the fields. Its sends carry its name, which ``SendProcessor`` checks.
@@ -43,6 +43,7 @@ class SinkProcessor:
         dispatcher.add(RequestCode.OPEN_SINK, self.open)
         dispatcher.add(RequestCode.SINK_STORED, self.stored)
         dispatcher.add(RequestCode.CLOSE_SINK, self.close)
+        dispatcher.add(RequestCode.GET_SINK_LANES, self.lanes)
 
     def open(self, connection: Connection, command: Command) -> Command | Awaitable[Command]:
         header = decode_fields(OpenSinkHeader, command.ext)
@@ -109,6 +110,11 @@ class SinkProcessor:
         self._require_keeper()
         self._record.close(header.sink)
         return command.reply()
+
+    def lanes(self, connection: Connection, command: Command) -> Command:
+        """For a slave."""
+        self._require_keeper()
+        return command.reply(body=self._keeper.content().encode())
 
     def _require_keeper(self) -> None:
         if not self._keeper.is_running:

@@ -7,10 +7,11 @@ so (``isWriting`` false), and then there is nothing after that offset, however f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import msgspec
 
+from cometmq.base.errors import RemoteProtocolError
 from cometmq.base.ports import Files
 from cometmq.store.meta.json_file import BadContent, JsonFile
 
@@ -27,6 +28,22 @@ class SinkLanesContent(msgspec.Struct, rename="camel"):
     is_writing: bool
     log_offset: int
     lanes: list[LaneRow]
+
+    @classmethod
+    def decode(cls, body: bytes) -> Self:
+        """Raises RemoteProtocolError."""
+        try:
+            return msgspec.json.decode(body, type=cls)
+        except msgspec.MsgspecError as error:
+            raise RemoteProtocolError(f"expected lanes of sinks as body, found {error}") from None
+
+    def encode(self) -> bytes:
+        return msgspec.json.encode(self)
+
+    def cut(self, log_end: int) -> SinkLanesContent:
+        """As it is for a log that ends there: rows behind it do not exist, and others may come in their place."""
+        lanes = [lane._replace(first_offset=min(lane.first_offset, log_end)) for lane in self.lanes]
+        return SinkLanesContent(self.is_writing, min(self.log_offset, log_end), lanes)
 
 
 class SinkLanesFile:
@@ -48,7 +65,7 @@ class SinkLanesFile:
         self, lanes: Iterable[LaneRow], log_offset: int, *, is_writing: bool
     ) -> Callable[[], None]:
         """Render the content and return the disk part of a save, for a worker thread. It may raise DiskFull."""
-        content = msgspec.json.encode(SinkLanesContent(is_writing, log_offset, list(lanes)))
+        content = SinkLanesContent(is_writing, log_offset, list(lanes)).encode()
 
         def write() -> None:
             self._file.save(content)

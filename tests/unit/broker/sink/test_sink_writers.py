@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
@@ -12,10 +12,11 @@ from cometmq.base.errors import DiskFull
 from cometmq.broker.sink import sink_keeper, sink_processor
 from cometmq.broker.sink.sink_keeper import PAUSE_SECONDS, SinkKeeper
 from cometmq.broker.sink.sink_record import SinkRecord
+from cometmq.model.messages.sink_mark import SinkMark
 from cometmq.protocol.command import Command
 from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.json_file import JsonFile
-from cometmq.store.meta.sink_lanes import SinkLanesContent, SinkLanesFile
+from cometmq.store.meta.sink_lanes import LaneRow, SinkLanesContent, SinkLanesFile
 
 KEYS = [f"{number:032X}" for number in range(100)]
 
@@ -281,6 +282,98 @@ class TestOverRestarts:
         assert sinks.ask(29004, sink="s").code == 0
         await sinks.rig.restart()
         assert list(sinks.record.rows()) == []
+
+
+class TestOfASlave:
+    """What a slave keeps of its master's sinks, for the day on which it is promoted."""
+
+    def keeper(self, rig: Any) -> tuple[SinkKeeper, SinkRecord]:
+        record = SinkRecord()
+        file = SinkLanesFile("/slave/config", rig.files)
+        return SinkKeeper(record=record, store=rig.store, file=file, clock=rig.clock), record
+
+    def lane(self, record: SinkRecord) -> tuple[int, int]:
+        (row,) = record.rows()
+        return row.batch, row.first_offset
+
+    def test_rows_that_came_before_anybody_told_are_found_in_the_log(self, sinks: Sinks) -> None:
+        sinks.open(batch=1)
+        sinks.send(KEYS[0], batch=1)
+        keeper, record = self.keeper(sinks.rig)
+        keeper.follow()
+        keeper.resume()
+        assert self.lane(record) == (1, 0)
+
+    def test_it_walks_from_where_the_master_told(
+        self, sinks: Sinks, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        keeper, record = self.keeper(sinks.rig)
+        keeper.follow()
+        sinks.open(batch=1)
+        sinks.send(KEYS[0], batch=1)
+        reply = sinks.ask(29006)
+        content = SinkLanesContent.decode(bytes(reply.body))
+        assert keeper.told(content) is None  # the file need not be saved for so little
+        at = sinks.rig.store.max_physical
+        sinks.open(batch=2, writer="second")
+        sinks.send(KEYS[1], batch=2, writer="second")
+        walked: list[int] = []
+        walk = MessageStore.sink_marks_since
+
+        def spy(store: MessageStore, offset: int) -> Iterator[tuple[SinkMark, int]]:
+            walked.append(offset)
+            return walk(store, offset)
+
+        monkeypatch.setattr(MessageStore, "sink_marks_since", spy)
+        keeper.resume()
+        assert (self.lane(record), walked) == ((2, at), [at])
+
+    def test_what_its_master_told_is_saved_now_and_then(
+        self, sinks: Sinks, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sink_keeper, "GROWTH_BYTES_MAX", 1)
+        keeper, _ = self.keeper(sinks.rig)
+        keeper.follow()
+        sinks.open(batch=1)
+        sinks.send(KEYS[0], batch=1)
+        write = keeper.told(sinks.keeper.content())
+        assert write is not None
+        write()
+        again, record = self.keeper(sinks.rig)
+        again.resume()
+        assert self.lane(record) == (1, 0)
+
+    def test_a_master_that_is_one_no_longer_says_so_in_its_file(self, sinks: Sinks) -> None:
+        content = b'{"isWriting":false,"logOffset":0,"lanes":[["s",0,3,17]]}'
+        sinks.rig.files.make_directory("/slave/config")
+        JsonFile("/slave/config/sinkLanes.json", sinks.rig.files).save(content)
+        keeper, record = self.keeper(sinks.rig)
+        keeper.follow()
+        sinks.open(batch=4)
+        sinks.send(KEYS[0], batch=4)
+        keeper.resume()
+        assert self.lane(record) == (4, 0)
+
+    def test_lanes_behind_the_end_of_its_log_begin_there(self, sinks: Sinks) -> None:
+        """Their rows never came, or were cut. Others are in their place, at other offsets."""
+        sinks.rig.send("T")
+        end = sinks.rig.store.max_physical
+        lanes = [LaneRow("s", 0, 7, end + 1000)]
+        keeper, record = self.keeper(sinks.rig)
+        keeper.follow()
+        keeper.told(SinkLanesContent(True, end + 2000, lanes))
+        keeper.resume()
+        assert self.lane(record) == (7, end)
+        cut, record = self.keeper(sinks.rig)
+        cut.told(SinkLanesContent(True, end + 2000, lanes))
+        cut.cut(end)
+        sinks.rig.send("T")
+        cut.resume()
+        assert self.lane(record) == (7, end)
+
+    def test_a_slave_has_no_lanes_to_tell(self, sinks: Sinks) -> None:
+        sinks.keeper.is_running = False
+        assert sinks.ask(29006).code == 14
 
 
 def open_command() -> Command:

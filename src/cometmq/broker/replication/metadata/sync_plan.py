@@ -1,6 +1,7 @@
 """What a slave asks its master for, in which order, and which failures are worth a line in the log.
 
-RocketMQ's slaves ask in the same order. Masters of RocketMQ 4.9 do not know the last three requests, which is normal.
+RocketMQ's slaves ask in the same order. Masters of RocketMQ 4.9 do not know some of the requests, and those of both
+series not the one about sinks, which is normal.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Question(NamedTuple):
     what: str
     seconds_max: float = _SECONDS_MAX
     is_new: bool = False
-    """Whether only RocketMQ 5 knows it."""
+    """Whether only RocketMQ 5 knows it, or nobody but our own masters."""
 
 
 TOPICS: Final = Question(RequestCode.GET_ALL_TOPIC_CONFIG, "topics", _LARGE_SECONDS_MAX)
@@ -37,9 +38,10 @@ GROUPS: Final = Question(
 MODES: Final = Question(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, "request modes", is_new=True)
 TIMER_METRICS: Final = Question(RequestCode.GET_TIMER_METRICS, "timer metrics", is_new=True)
 TIMERS: Final = Question(RequestCode.GET_TIMER_CHECK_POINT, "timer checkpoint", is_new=True)
+SINKS: Final = Question(RequestCode.GET_SINK_LANES, "lanes of sinks", is_new=True)
 LOG_END: Final = Question(RequestCode.GET_BROKER_RUNTIME_INFO, "end of the log")
 
-ROUND: Final = (TOPICS, OFFSETS, DELAYS, GROUPS, MODES, TIMER_METRICS, TIMERS, LOG_END)
+ROUND: Final = (TOPICS, OFFSETS, DELAYS, GROUPS, MODES, TIMER_METRICS, TIMERS, LOG_END, SINKS)
 
 
 class SyncPlan:
