@@ -2,8 +2,9 @@
 
 They share a store and nothing else. A controller may stop between any two steps, also between a swap and its reply.
 Beside it runs a model of the data: the master writes to all of the sync state set, and what they all have is
-acknowledged. Whatever the controllers do, an epoch has one master, epochs and ids only grow, no decision is lost, and
-a new master has everything acknowledged unless it was made master in spite of that.
+acknowledged. A controller that is cut off from the store tells a master of the past that it still is one; who follows
+another by then takes nothing from it. Whatever the controllers do, an epoch has one master, epochs and ids only grow,
+no decision is lost, and a new master has everything acknowledged unless it was made master in spite of that.
 """
 
 from __future__ import annotations
@@ -96,6 +97,10 @@ class ControllersMachine(RuleBasedStateMachine):
         self.owner_of: dict[int, str] = {}
         self.stored_groups: list[Group] = []
         self.answered: list[Decision[Any]] = []
+        self.follows: dict[int, int] = {}
+        """The last reign of which a broker has taken records, or which is its own."""
+        self.given_up = 0
+        """Who was master before this epoch may acknowledge what is lost: an operator has said so."""
 
     @initialize(members=st.integers(0, 3), in_sync=st.integers(1, 3))
     def a_group(self, members: int, in_sync: int) -> None:
@@ -198,6 +203,7 @@ class ControllersMachine(RuleBasedStateMachine):
             if seen.master_epoch == self.store.history[-1].master_epoch:
                 # It has caught up. Nobody follows a master that was replaced, though it may ask all the same.
                 self.logs[broker] = list(self.logs[seen.master_id])
+                self.follows[broker] = seen.master_epoch
             new = seen.sync_state_set | {broker}
             joins = frozenset({broker})
         change = SetChange(
@@ -281,7 +287,34 @@ class ControllersMachine(RuleBasedStateMachine):
         log = [*self.logs[group.master_id], self.written]
         for broker in targets:
             self.logs[broker] = list(log)
+            self.follows[broker] = group.master_epoch
         if reaches_all:
+            self.acked.add(self.written)
+
+    @precondition(lambda self: self.store.now is not None)
+    @rule(nth=st.integers(0, 4))
+    def write_of_the_past(self, nth: int) -> None:
+        """A master that was replaced and does not know. It waits for its own last set, as it does while it reigns."""
+        now = self.store.now
+        assert now is not None
+        past = [one for one in self.master_of if self.given_up < one < now.master_epoch]
+        if not past:
+            return
+        epoch = past[-1 - nth % len(past)]
+        master = self.master_of[epoch]
+        last = [one for one in self.store.history if one.master_epoch == epoch][-1]
+        awaited = set(last.sync_state_set)
+        for operation in self.operations.values():
+            if operation.epoch == epoch:
+                awaited |= operation.joins
+        if self.follows.get(master, 0) > epoch or master not in now.members:
+            return
+        self.written += 1
+        log = [*self.logs[master], self.written]
+        self.logs[master] = list(log)
+        if all(self.follows.get(broker, 0) <= epoch for broker in awaited):
+            for broker in awaited:
+                self.logs[broker] = list(log)
             self.acked.add(self.written)
 
     # -- what must hold
@@ -310,10 +343,13 @@ class ControllersMachine(RuleBasedStateMachine):
         )
         if not after.members:
             self.acked.clear()  # An operator gave the group up.
+            self.given_up = after.master_epoch
         if isinstance(decision.answer, Election) and decision.answer.verdict is Verdict.ELECTED:
             assert after.master_id is not None
+            self.follows[after.master_id] = after.master_epoch
             if decision.answer.is_unclean:
                 self.acked &= set(self.logs[after.master_id])
+                self.given_up = after.master_epoch - 1
             else:
                 assert before.is_new or after.master_id in before.sync_state_set
                 assert self.acked <= set(self.logs[after.master_id])
