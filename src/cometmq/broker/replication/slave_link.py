@@ -67,7 +67,7 @@ class Following(Protocol[F_contra]):
 
 
 def _note_nothing(what: object) -> None:
-    raise NotImplementedError(f"nobody keeps {what}")
+    raise AssertionError(f"nobody keeps {what}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def test_a_broker_conf_of_rocketmq_is_read_unchanged() -> None:
         ("aclEnable", "no access control"),
         ("authenticationEnabled", "no access control"),
         ("authorizationEnabled", "no access control"),
-        ("enableDLegerCommitLog", "on this machine only"),
+        ("enableDLegerCommitLog", "has no Raft log"),
         ("enabledAppendPropCRC", "not its properties"),
         ("useTLS", "tls.enable"),
     ],
