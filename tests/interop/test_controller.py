@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.eventually import wait_until
+from tests.integration.etcd_cluster import EtcdCluster, needs_etcd
 from tests.integration.raw_client import RawClient
 
 from cometmq.protocol.bodies.ha import ReplicasInfo, SyncStateData
@@ -31,13 +32,14 @@ SECONDS_MAX = 90.0
 
 
 class ControllerProcess:
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, name: str = "n0", more: str = "") -> None:
         directory.mkdir(parents=True)
         (self.port,) = free_ports(0)
         conf = directory / "controller.conf"
         conf.write_text(
-            f"controllerDLegerPeers=n0-127.0.0.1:{self.port}\n"
-            f"controllerStorePath={directory / 'store'}\n"
+            f"controllerDLegerPeers={name}-127.0.0.1:{self.port}\n"
+            f"controllerDLegerSelfId={name}\n"
+            f"controllerStorePath={directory / 'store'}\n{more}"
         )
         command = [sys.executable, "-m", "cometmq.controller", "-c", str(conf)]
         self._server = Server("controller", command, {}, directory)
@@ -50,6 +52,11 @@ class ControllerProcess:
 
     def kill(self) -> None:
         self._server.kill()
+
+    @property
+    def leads(self) -> bool:
+        ext = self.ask(RequestCode.CONTROLLER_GET_METADATA_INFO).ext or {}
+        return ext["isLeader"] == "true"
 
     def ask(self, code: int, fields: dict[str, str] | None = None, body: object = b"") -> Command:
         async def run() -> Command:
@@ -163,3 +170,60 @@ def test_java_brokers_are_elected_fail_over_and_return(
         controller.wait_for(master=1, in_sync={1, 2})
         assert set(send(first, 50, "moved")) == {ResponseCode.SUCCESS}
         wait_until(lambda: len(read(first)) == 500, "nothing is lost", SECONDS_MAX)
+
+
+@needs_etcd
+def test_java_brokers_find_the_leader_of_several_controllers(
+    makes: dict[str, ServerCommands], tmp_path: Path
+) -> None:
+    with (
+        NameServer(makes[OURS], tmp_path / "namesrv").running() as names,
+        EtcdCluster(tmp_path / "etcd", members=1) as etcd,
+        ExitStack() as stack,
+    ):
+        controllers = []
+        for number in range(2):
+            more = f"etcdEndpoints={etcd.endpoints}\n"
+            one = ControllerProcess(tmp_path / f"controller-{number}", f"n{number}", more)
+            stack.callback(one.kill)
+            one.start()
+            controllers.append(one)
+        brokers = []
+        for number in (1, 2):
+            broker = Broker(
+                [names],
+                tmp_path / f"broker-{number}",
+                BROKER_NAME,
+                enableControllerMode="true",
+                controllerAddr=";".join(f"127.0.0.1:{one.port}" for one in controllers),
+                brokerIP2="127.0.0.1",
+                inSyncReplicas=2,
+                mappedFileSizeCommitLog=1 << 20,
+            )
+            stack.callback(broker.kill)
+            broker.start(makes[ROCKETMQ_5], until_known=False)
+            controllers[0].wait_for(master=1, in_sync=set(range(1, number + 1)))
+            brokers.append(broker)
+        first, second = brokers
+        make_topic(first)
+        assert set(send(first, 50, "first")) == {ResponseCode.SUCCESS}
+
+        # Without etcd everything goes on.
+        etcd.kill()
+        wait_until(lambda: not any(one.leads for one in controllers), "nobody leads")
+        assert set(send(first, 50, "without")) == {ResponseCode.SUCCESS}
+        etcd.start()
+        wait_until(lambda: sum(one.leads for one in controllers) == 1, "one leads")
+
+        leader = next(one for one in controllers if one.leads)
+        (other,) = (one for one in controllers if one is not leader)
+        leader.kill()
+        wait_until(lambda: other.leads, "the other leads")
+        assert other.has(master=1, in_sync={1, 2})
+        first.kill()
+        other.wait_for(master=2, in_sync={2})
+        first.start(makes[ROCKETMQ_5], until_known=False)
+        # It takes the new leader's word for the set, and tells it of the slave.
+        other.wait_for(master=2, in_sync={1, 2})
+        assert set(send(second, 50, "second")) == {ResponseCode.SUCCESS}
+        wait_for_equal_logs(second, first)
