@@ -64,6 +64,9 @@ ALWAYS: Final = frozenset({Count.ALTERED, Count.PHANTOM, Count.DIVERGED})
 OF_ELECTIONS: Final = frozenset({Count.TWO_MASTERS, Count.EPOCH_BACK})
 """0 after every fault where controllers elect."""
 
+NEEDS_ELECTIONS: Final = OF_ELECTIONS | {Count.LEFT_BEHIND, Count.LATE}
+"""What there is only where controllers elect."""
+
 SURVIVED_BY_ALL: Final = frozenset(
     {*GENTLE, Fault.KILL, Fault.FULL_DISK, Fault.SYNC_FAILS, Fault.ROLLING}
 )
@@ -87,6 +90,10 @@ class Mode:
     survives: frozenset[Fault]
     controllers: int = 0
     etcd: int = 0
+
+    def has(self, count: Count) -> bool:
+        """Whether there is something to count."""
+        return self.controllers > 0 or count not in NEEDS_ELECTIONS
 
     def fits(self, fault: Fault) -> bool:
         if fault in NEEDS_ETCD:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tests.chaos.plan.faults import GENTLE, NEEDS_CONTROLLERS, NETWORK, PAUSES, Fault
@@ -178,6 +178,13 @@ FAULT_SETS: Final = {
     "all": _REPAIRABLE,
 }
 """Names for several faults on the command line."""
+
+
+def without_etcd(trial: Trial) -> Trial:
+    """What comes closest on a machine that has none: one controller with a file."""
+    mode = MODES["controller"]
+    faults = tuple(fault for fault in trial.faults if mode.fits(fault))
+    return replace(trial, mode=mode, faults=faults)
 
 
 def trials_of(profile: Profile) -> list[Trial]:

@@ -12,7 +12,7 @@ from typing import Final
 from tests.chaos.judge.outcome import Outcome
 from tests.chaos.plan.faults import WHAT_HAPPENS, Fault
 from tests.chaos.plan.modes import MEANING, MODES, Count
-from tests.chaos.show.summary import OK, masterless, standstills
+from tests.chaos.show.summary import NOTHING, OK, masterless, standstills
 from tests.chaos.show.time_line import draw
 
 _STYLE: Final = """
@@ -73,6 +73,8 @@ def _overview(outcomes: Sequence[Outcome]) -> str:
 
 def _cell(outcome: Outcome, name: str) -> str:
     count = outcome.counts.get(name, 0)
+    if not MODES[outcome.mode].has(Count(name)):
+        return f"<td class=open>{NOTHING}</td>"
     if name in outcome.promised:
         return f"<td class={'bad' if count else 'good'}>{count}</td>"
     return f"<td class=open>{count}</td>"
@@ -95,7 +97,7 @@ def _matrix(outcomes: Sequence[Outcome]) -> str:
         for fault in Fault:
             cells = [_lost(alone, server, mode, fault) for mode in columns]
             if any(cells):
-                row = "".join(cell or "<td class=open>–</td>" for cell in cells)
+                row = "".join(cell or f"<td class=open>{NOTHING}</td>" for cell in cells)
                 rows.append(f"<tr><td>{fault}</td>{row}</tr>")
         rows.append("</table>")
     return "".join(rows)

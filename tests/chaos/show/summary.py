@@ -10,6 +10,7 @@ from tests.chaos.plan.faults import Fault
 from tests.chaos.plan.modes import MODES, Count
 
 OK = "SEND_OK"
+NOTHING = "–"
 
 
 def lines(outcomes: Iterable[Outcome]) -> list[str]:
@@ -35,6 +36,8 @@ def lines(outcomes: Iterable[Outcome]) -> list[str]:
 
 
 def cell(outcome: Outcome, name: str) -> str:
+    if not MODES[outcome.mode].has(Count(name)):
+        return NOTHING
     count = outcome.counts.get(name, 0)
     if name in outcome.broken:
         return f"{count}!"
@@ -44,7 +47,7 @@ def cell(outcome: Outcome, name: str) -> str:
 def masterless(outcome: Outcome) -> str:
     """The longest time in which no broker of a group took messages, and all of them together."""
     if not MODES[outcome.mode].controllers:
-        return "–"
+        return NOTHING
     return f"{outcome.masterless_longest_seconds:.1f} / {outcome.masterless_seconds:.1f}"
 
 

@@ -120,6 +120,8 @@ def test_elections_and_the_time_without_a_master_are_shown(tmp_path: Path) -> No
 
 def test_where_nobody_elects_there_is_no_time_without_a_master() -> None:
     assert summary.masterless(outcome(lost=False)) == "–"
+    assert summary.cell(outcome(lost=False), "two masters") == "–"
+    assert summary.cell(elected(), "two masters") == "0"
     assert summary.standstills(outcome(lost=False)) == []
 
 

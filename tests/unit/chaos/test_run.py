@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.chaos import run
 from tests.chaos.judge.outcome import Outcome
+from tests.chaos.plan.faults import Fault
 from tests.chaos.plan.modes import MODES
 from tests.chaos.plan.profiles import Trial, seconds_for
 from tests.chaos.world import etcd_host
@@ -61,17 +62,26 @@ def test_a_broken_promise_is_a_failed_run(command: Command) -> None:
         ("controller", "cometmq", "namespaces", ""),
         ("controller", "cometmq", "proxies", "need root"),
         ("controller", "rocketmq-4.9.7", "namespaces", "no controllers"),
-        ("controllers-etcd", "cometmq", "namespaces", "etcd is not installed"),
         ("controllers-etcd", "rocketmq-5.5.0", "namespaces", ""),
     ],
 )
 def test_a_mode_that_cannot_run_here_is_left_out_and_says_why(
-    monkeypatch: pytest.MonkeyPatch, mode: str, server: str, network: str, why: str
+    mode: str, server: str, network: str, why: str
 ) -> None:
-    monkeypatch.setattr(etcd_host, "is_installed", lambda: False)
     told = run.why_not(MODES[mode], server, network)
     assert why in told
     assert bool(told) is bool(why)
+
+
+def test_without_etcd_one_controller_has_its_file(
+    command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run, "why_not", lambda *_: "")
+    monkeypatch.setattr(etcd_host, "is_installed", lambda: False)
+    command("--mode", "controllers-etcd", "--faults", "master-kill,etcd-kill")
+    [trial] = command.trials
+    assert (trial.mode.name, trial.faults) == ("controller", (Fault.MASTER_KILL,))
+    assert "controllers-etcd (etcd is not installed)" in capsys.readouterr().out
 
 
 def test_a_number_of_faults_bounds_every_trial(command: Command) -> None:
