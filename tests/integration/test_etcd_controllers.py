@@ -218,6 +218,30 @@ async def test_without_etcd_everything_goes_on_as_it_is(
             assert await world.send(slave) == 0
 
 
+async def test_an_etcd_that_hangs_is_like_one_that_is_gone(
+    tmp_path: Path, etcd: EtcdCluster
+) -> None:
+    with etcd:
+        async with controlled(tmp_path, etcd, 2) as world:
+            lease_seconds = 4.0
+            settings = {"controllerHeartBeatTimeoutMills": str(int(lease_seconds * 1000))}
+            master = await world.broker("1", **settings)
+            await eventually(lambda: is_master(master))
+            for member in etcd.members:
+                member.pause()
+            loop = asyncio.get_running_loop()
+            end = loop.time() + 2 * lease_seconds
+            while loop.time() < end:
+                assert await world.send(master) == 0
+                await asyncio.sleep(0.05)
+            assert world.leader() is None
+            for member in etcd.members:
+                member.resume()
+            await eventually(world.leader, "one leader")
+            assert group_at(world.controllers[0]).master_epoch == 1
+            assert await world.send(master) == 0
+
+
 async def test_a_master_that_dies_without_etcd_is_replaced_when_it_is_back(
     tmp_path: Path, etcd: EtcdCluster
 ) -> None:

@@ -116,7 +116,9 @@ class FailOver:
         try:
             outcome = await self._elections.hold(broker_name, ElectionRequest())
         except CometError as error:
-            _log.error("election failed name=%s reason=%s", broker_name, error)
+            if self._told.get(broker_name) != str(error):
+                self._told[broker_name] = str(error)
+                _log.error("election failed name=%s reason=%s", broker_name, error)
             return
         if outcome.election.verdict is not Verdict.NO_CANDIDATE:
             self._told.pop(broker_name, None)

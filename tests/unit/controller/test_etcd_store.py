@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import threading
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +14,13 @@ from tests.unit.controller.group_of import group_of
 
 from cometmq.base.errors import StoreError
 from cometmq.controller.decision_store import NEVER_STORED, Held, StoreAway, look, settle
-from cometmq.controller.etcd.endpoint import Endpoint
+from cometmq.controller.etcd.endpoint import Endpoint, EndpointFailed
 from cometmq.controller.etcd.etcd_config import EtcdConfig
 from cometmq.controller.etcd.etcd_side import EtcdSide
-from cometmq.controller.etcd.etcd_store import VALUE_BYTES_MAX, encode
+from cometmq.controller.etcd.etcd_store import VALUE_BYTES_MAX, EtcdStore, encode
 from cometmq.controller.etcd.etcd_words import TxnReply
-from cometmq.controller.etcd.gateway import CALLS_MAX, EtcdGateway
+from cometmq.controller.etcd.gateway import CALLS_MAX, EtcdGateway, Unreachable
+from cometmq.controller.etcd.key_values import KeyValues
 from cometmq.controller.group import Decision, Group
 from cometmq.controller.peers import Peer
 from cometmq.protocol.codes import ResponseCode
@@ -277,3 +279,25 @@ def epoch_more(group: Group | None) -> Decision[int]:
     assert group is not None
     epoch = group.sync_state_set_epoch + 1
     return Decision(group=replace(group, sync_state_set_epoch=epoch), answer=epoch, line="x")
+
+
+def test_members_that_hang_keep_nobody_waiting(stage: Stage) -> None:
+    released = threading.Event()
+
+    class Hanging(FakeEndpoint):
+        def post(self, path: str, words: Mapping[str, Any]) -> Any:
+            released.wait(10)
+            raise EndpointFailed("too late")
+
+    async def ask() -> None:
+        gateway = EtcdGateway([Hanging(stage.etcd), Hanging(stage.etcd)], 0.01)
+        with pytest.raises(Unreachable, match=r"not answer in time; .* not answer in time"):
+            await gateway.call("kv/txn", {}, TxnReply)
+        store = EtcdStore(KeyValues(gateway), "/x", 0.01)
+        store.take([], 1)
+        with pytest.raises(StoreAway, match="etcd does not answer in time"):
+            await store.read("bk")
+        released.set()
+        await gateway.close()
+
+    asyncio.run(ask())

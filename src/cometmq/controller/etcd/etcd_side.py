@@ -22,6 +22,8 @@ from cometmq.controller.etcd.membership import Membership
 from cometmq.controller.peers import Peer
 
 _LOOKS_PER_LEASE: Final = 3
+_READ_TIMEOUTS: Final = 1.5
+"""One member of three that hangs, and an answer of the next. If two hang, nobody answers."""
 
 log = logging.getLogger("cometmq.controller")
 
@@ -43,9 +45,10 @@ class EtcdSide:
     ) -> None:
         self._pause_seconds = config.lease_seconds / _LOOKS_PER_LEASE
         self._on_lead = on_lead
-        self._gateway = EtcdGateway(endpoints, config.timeout_ms / 1000)
+        timeout_seconds = config.timeout_ms / 1000
+        self._gateway = EtcdGateway(endpoints, timeout_seconds)
         self._key_values = KeyValues(self._gateway)
-        self.store = EtcdStore(self._key_values, config.prefix)
+        self.store = EtcdStore(self._key_values, config.prefix, _READ_TIMEOUTS * timeout_seconds)
         self.members = Membership(
             self._gateway, self._key_values, config.prefix, own, config.lease_seconds, clock
         )

@@ -36,10 +36,15 @@ class _Content(msgspec.Struct):
 
 
 class EtcdStore:
-    """Implements ``DecisionStore``. ``look`` and ``take`` are for whoever asks for changes."""
+    """Implements ``DecisionStore``. ``look`` and ``take`` are for whoever asks for changes.
 
-    def __init__(self, key_values: KeyValues, prefix: str) -> None:
+    Args:
+        read_seconds_max: masters wait for the answer, and step down without one.
+    """
+
+    def __init__(self, key_values: KeyValues, prefix: str, read_seconds_max: float) -> None:
         self._key_values = key_values
+        self._read_seconds_max = read_seconds_max
         self._prefix = f"{prefix}/groups/".encode()
         self._held: dict[str, Held] = {}
         self._seen_to = 0
@@ -64,7 +69,11 @@ class EtcdStore:
         self._refuse_away()
         key = self._key(broker_name)
         try:
-            answer = await self._key_values.txn(words.txn([words.get(key)]))
+            async with asyncio.timeout(self._read_seconds_max):
+                answer = await self._key_values.txn(words.txn([words.get(key)]))
+        except TimeoutError:
+            self.lost("etcd does not answer in time")
+            raise StoreAway(self._away) from None
         except StoreAway as error:
             self.lost(str(error))
             raise
