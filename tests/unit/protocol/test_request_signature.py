@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cometmq.protocol.command import Command
-from cometmq.protocol.request_signature import is_signed_with, sign, signature_of
+from cometmq.protocol.request_signature import Verifier, sign, signature_of
 
 SEND = {
     "a": "PID",
@@ -56,9 +56,9 @@ def test_token_is_signed_like_any_field() -> None:
 
     assert command.ext is not None
     assert command.ext["SecurityToken"] == "t0"
-    assert is_signed_with(command, SECRET)
+    assert Verifier(SECRET).is_signed(command)
     command.ext["SecurityToken"] = "t1"
-    assert not is_signed_with(command, SECRET)
+    assert not Verifier(SECRET).is_signed(command)
 
 
 def test_keys_are_ordered_by_utf16_unit() -> None:
@@ -72,7 +72,7 @@ def test_keys_are_ordered_by_utf16_unit() -> None:
 def test_any_change_breaks_the_signature(change: str) -> None:
     command = signed(SEND)
     assert command.ext is not None
-    assert is_signed_with(command, SECRET)
+    assert Verifier(SECRET).is_signed(command)
     secret = SECRET
     if change == "value":
         command.ext["b"] = "TopicTesu"
@@ -83,7 +83,7 @@ def test_any_change_breaks_the_signature(change: str) -> None:
     else:
         del command.ext["Signature"]
 
-    assert not is_signed_with(command, secret)
+    assert not Verifier(secret).is_signed(command)
 
 
 @pytest.mark.parametrize(("version", "accepted"), [(399, True), (401, False)])
@@ -92,7 +92,7 @@ def test_old_clients_add_the_unique_key_query_unsigned(version: int, accepted: b
     assert command.ext is not None
     command.ext["_UNIQUE_KEY_QUERY"] = "true"
 
-    assert is_signed_with(command, SECRET) is accepted
+    assert Verifier(SECRET).is_signed(command) is accepted
 
 
 def test_zone_fields_may_be_unsigned() -> None:
@@ -101,8 +101,8 @@ def test_zone_fields_may_be_unsigned() -> None:
     command.ext["__ZONE_NAME"] = "z"
     command.ext["__ZONE_MODE"] = "m"
 
-    assert is_signed_with(command, SECRET)
+    assert Verifier(SECRET).is_signed(command)
 
 
 def test_signature_that_is_not_ascii_is_simply_wrong() -> None:
-    assert not is_signed_with(Command(310, ext={"Signature": "ü"}), SECRET)
+    assert not Verifier(SECRET).is_signed(Command(310, ext={"Signature": "ü"}))
