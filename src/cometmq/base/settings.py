@@ -58,8 +58,12 @@ def setting(
     choices: tuple[str, ...] = (),
     live: bool = False,
     next_start: bool = False,
+    is_secret: bool = False,
 ) -> Any:
-    """A dataclass field that is a setting: ``file_bytes: int = setting("mappedFileSizeCommitLog", ...)``."""
+    """A dataclass field that is a setting: ``file_bytes: int = setting("mappedFileSizeCommitLog", ...)``.
+
+    The repr of a config does not show a secret.
+    """
     row = Row(
         key=key,
         help=help,
@@ -69,7 +73,7 @@ def setting(
         live=live,
         next_start=next_start,
     )
-    return dataclasses.field(default=default, metadata={"setting": row})
+    return dataclasses.field(default=default, metadata={"setting": row}, repr=not is_secret)
 
 
 def rows(config_class: type) -> tuple[Row, ...]:

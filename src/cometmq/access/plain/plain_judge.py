@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from cometmq.access.identity import Identity
 from cometmq.access.plain.plain_account import Perm, PlainAccount, PlainTable
@@ -13,7 +14,8 @@ from cometmq.model.names import TRACE_TOPIC
 from cometmq.protocol.command import Command
 from cometmq.protocol.request_signature import ACCESS_KEY
 
-_CHANGES = frozenset({Action.CREATE, Action.UPDATE, Action.DELETE})
+_ANYBODY: Final = Identity("", is_free=True)
+_CHANGES: Final = frozenset({Action.CREATE, Action.UPDATE, Action.DELETE})
 
 
 class PlainJudge:
@@ -33,9 +35,9 @@ class PlainJudge:
 
     def identify(self, host: str, command: Command) -> Identity:
         table, ext = self.table, command.ext
-        key = "" if ext is None else ext.get(ACCESS_KEY, "")
         if table.white and any(matches(host) for matches in table.white):
-            return Identity(key, is_free=True)
+            return _ANYBODY
+        key = None if ext is None else ext.get(ACCESS_KEY)
         if not key:
             raise plain_refusal("No accessKey is configured")
         account = table.accounts.get(key)
