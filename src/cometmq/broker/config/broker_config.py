@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
+from cometmq.access.access_config import AccessConfig
 from cometmq.base.errors import ConfigError
 from cometmq.base.properties_file import render_properties
 from cometmq.base.setting_keys import sort_keys
@@ -72,6 +73,7 @@ class BrokerConfig:
     acting: ActingConfig = field(default_factory=ActingConfig)
     controller: ControllerConfig = field(default_factory=ControllerConfig)
     replication: ReplicationConfig = field(default_factory=ReplicationConfig)
+    access: AccessConfig = field(default_factory=AccessConfig)
     store: StoreConfig = field(default_factory=StoreConfig)
     remoting: RemotingServerConfig = field(default_factory=RemotingServerConfig)
     remoting_client: RemotingClientConfig = field(default_factory=RemotingClientConfig)
