@@ -225,6 +225,11 @@ def client(name_servers: str, name: str) -> ClientConfig:
     )
 
 
+def knows_bob(broker: Broker) -> bool:
+    assert broker.access.accounts is not None
+    return "bob" in broker.access.accounts.accounts.acls
+
+
 async def test_replicas_get_the_accounts_of_their_master() -> None:
     async with cluster(slaves=1, settings=SETTINGS) as servers:
         [master], [slave] = servers.masters, servers.slaves
@@ -232,11 +237,7 @@ async def test_replicas_get_the_accounts_of_their_master() -> None:
             await make_user(root, "bob", entry("Topic:T", "Pub"))
             assert (await root.send("Any", b"x")).code == 0
 
-        def has_all() -> bool:
-            assert slave.access.accounts is not None
-            return "bob" in slave.access.accounts.accounts.acls
-
-        await eventually(has_all, "the accounts at the slave", 20)
+        await eventually(lambda: knows_bob(slave), "the accounts at the slave", 20)
         await eventually(lambda: "Any" in slave.core.topics.names(), "the topics at the slave", 20)
         await servers.promote(slave)
         async with SigningClient(slave.address, "bob", "bob-pw") as bob:
@@ -283,3 +284,17 @@ async def test_rocketmqs_way(tmp_path: Path) -> None:
         async with SigningClient(broker.address, "nobody", "nobody-pw") as nobody:
             assert (await nobody.ask(26)).code == 0
             assert (await nobody.ask(28)).code == 0
+
+
+async def test_a_controlled_group_with_accounts() -> None:
+    async with cluster(slaves=1, controller=True, settings=SETTINGS) as servers:
+        [master], [slave] = servers.masters, servers.slaves
+        async with SigningClient(master.address, "root", ROOT) as root:
+            await make_user(root, "bob", entry("Topic:T", "Pub"))
+            assert (await root.send("T", b"before")).code == 0
+        await eventually(lambda: knows_bob(slave), "the accounts at the slave", 20)
+        await servers.promote(slave)
+        # The broker that was the master passes on what clients still send to it.
+        async with SigningClient(master.address, "bob", "bob-pw") as bob:
+            assert (await bob.send("T", b"passed on")).code == 0
+            assert (await bob.send("U", b"x")).code == 16

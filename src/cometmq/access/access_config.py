@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import Final
 
+from cometmq.access.inner_config import Credential, InnerConfig, parse_credential
 from cometmq.base.errors import ConfigError
 from cometmq.base.settings import setting
 from cometmq.protocol.codes import RequestCode
@@ -38,16 +38,6 @@ _NOT_FOR_STRANGERS: Final = frozenset(
     }
 )
 """Never let through without an account: whoever may send them may do everything else soon."""
-
-
-class Credential(NamedTuple):
-    """A repr does not show the secret."""
-
-    name: str
-    secret: str
-
-    def __repr__(self) -> str:
-        return f"Credential(name={self.name!r})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,13 +114,7 @@ class AccessConfig:
         default="",
         is_secret=True,
     )
-    inner_credentials: str = setting(
-        "innerClientAuthenticationCredentials",
-        "What the broker signs its own requests with, to name servers, masters and controllers; also created as a "
-        'super user: {"accessKey":"u","secretKey":"p"}.',
-        default="",
-        is_secret=True,
-    )
+    inner: InnerConfig = field(default_factory=InnerConfig)
     migrates: bool = setting(
         "migrateAuthFromV1Enabled",
         "At the start, turn accounts of RocketMQ 4 into users and acls that are not there yet.",
@@ -201,8 +185,8 @@ class AccessConfig:
             raise ConfigError(
                 f"request code {min(found)} must not be in a whitelist: whoever may send it may do everything"
             )
-        # Said now, not when they are used.
-        _ = self.first_user, self.inner
+        # Said now, not when it is used.
+        _ = self.first_user
 
     @property
     def is_strict(self) -> bool:
@@ -228,16 +212,7 @@ class AccessConfig:
 
     @property
     def first_user(self) -> Credential | None:
-        return _credential("initAuthenticationUser", self.init_user, "username", "password")
-
-    @property
-    def inner(self) -> Credential | None:
-        return _credential(
-            "innerClientAuthenticationCredentials",
-            self.inner_credentials,
-            "accessKey",
-            "secretKey",
-        )
+        return parse_credential("initAuthenticationUser", self.init_user, "username", "password")
 
 
 def _codes(key: str, text: str) -> frozenset[int]:
@@ -245,18 +220,3 @@ def _codes(key: str, text: str) -> frozenset[int]:
     if not all(part.isascii() and part.isdigit() for part in parts):
         raise ConfigError(f"{key} must be request codes separated by commas")
     return frozenset(map(int, parts))
-
-
-def _credential(key: str, text: str, name_key: str, secret_key: str) -> Credential | None:
-    """Its errors do not quote the text, which has a secret in it."""
-    if not text:
-        return None
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = None
-    if isinstance(value, dict):
-        name, secret = value.get(name_key), value.get(secret_key)
-        if isinstance(name, str) and isinstance(secret, str) and name and secret:
-            return Credential(name, secret)
-    raise ConfigError(f'{key} must be JSON like {{"{name_key}":"...","{secret_key}":"..."}}')

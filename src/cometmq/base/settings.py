@@ -43,6 +43,7 @@ class Row:
     choices: tuple[str, ...] = ()
     live: bool = False
     next_start: bool = False
+    is_secret: bool = False
     kind: type = str
     default: Any = None
     path: tuple[str, ...] = ()
@@ -62,7 +63,7 @@ def setting(
 ) -> Any:
     """A dataclass field that is a setting: ``file_bytes: int = setting("mappedFileSizeCommitLog", ...)``.
 
-    The repr of a config does not show a secret.
+    A secret is neither in the repr of a config nor in what a server tells of its settings.
     """
     row = Row(
         key=key,
@@ -72,6 +73,7 @@ def setting(
         choices=choices,
         live=live,
         next_start=next_start,
+        is_secret=is_secret,
     )
     return dataclasses.field(default=default, metadata={"setting": row}, repr=not is_secret)
 

@@ -36,7 +36,6 @@ from cometmq.broker.access.plain_requests import PlainRequests
 from cometmq.broker.config.live_config import LiveConfig
 from cometmq.broker.request_ports import RequestPorts
 from cometmq.protocol.command import Command
-from cometmq.protocol.request_signature import sign
 from cometmq.remoting.client import Sign
 from cometmq.remoting.connection import Connection
 
@@ -74,10 +73,7 @@ class AccessRoom:
     @property
     def sign(self) -> Sign | None:
         """Signs the requests of the broker itself; None without credentials for them."""
-        inner = self._config.inner
-        if inner is None:
-            return None
-        return partial(sign, access_key=inner.name, secret_key=inner.secret)
+        return self._config.inner.sign
 
     async def open(self) -> None:
         """Raises ConfigError, CorruptFile, DiskFull, OSError: the start is refused."""

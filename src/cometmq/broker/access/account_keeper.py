@@ -6,12 +6,13 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from cometmq.access.access_config import AccessConfig, Credential
+from cometmq.access.access_config import AccessConfig
 from cometmq.access.accounts.account import Accounts, User, UserType
 from cometmq.access.accounts.account_bodies import decode_table
 from cometmq.access.accounts.account_file import AccountFile
 from cometmq.access.accounts.changes import with_user
 from cometmq.access.accounts.migration import migrated
+from cometmq.access.inner_config import Credential
 from cometmq.access.plain.plain_account import PlainTable
 from cometmq.base.errors import ConfigError, DiskFull
 from cometmq.protocol.codes import ResponseCode
@@ -37,7 +38,9 @@ class AccountKeeper:
         """
         self.accounts = await asyncio.to_thread(self._file.load)
         try:
-            accounts = _with_first_users(self.accounts, [config.first_user, config.inner])
+            accounts = _with_first_users(
+                self.accounts, [config.first_user, config.inner.credential]
+            )
             if plain is not None:
                 accounts, count = migrated(accounts, plain)
                 log.info("accounts migrated count=%d", count)

@@ -156,7 +156,11 @@ def resolved(config: BrokerConfig) -> BrokerConfig:
 
 def config_text(config: BrokerConfig, ignored: Mapping[str, str] | None = None) -> str:
     """All settings but secrets as ``key=value`` lines sorted by key, those without effect as they were given."""
-    values = {key: render(value_of(config, row)) for key, row in broker_rows().items()}
+    values = {
+        key: render(value_of(config, row))
+        for key, row in broker_rows().items()
+        if not row.is_secret
+    }
     values.update(ignored or {})
     shown = sorted((key, text) for key, text in values.items() if not _is_secret(key))
     return render_properties(dict(shown))
