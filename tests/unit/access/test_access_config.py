@@ -64,6 +64,8 @@ def test_secrets_are_not_shown() -> None:
     assert not ignored
     access = config.access
     assert (access.first_user, access.inner.credential) == (("root", "hush"), ("in", "hush"))
-    assert "hush" not in config_text(config) + repr(config) + repr(access.first_user) + repr(access.inner)
+    assert "hush" not in config_text(config) + repr(config) + repr(access.first_user) + repr(
+        access.inner
+    )
     assert access.is_enabled
     assert access.not_authenticated == frozenset()

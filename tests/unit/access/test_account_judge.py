@@ -177,7 +177,7 @@ def test_white_lists() -> None:
 
 def test_authorization_alone_goes_by_the_name() -> None:
     made = accounts(entry("Topic:T", "Pub"))
-    alone = {"is_authenticating": False}
+    alone: dict[str, Any] = {"is_authenticating": False}
     decide(made, Command(310, {"b": "T", "AccessKey": "bob"}), **alone)
     assert refusal(made, Command(310, {"b": "T", "AccessKey": "eve"}), **alone) == (
         "User:eve not found."
@@ -192,5 +192,8 @@ def test_records_named_by_their_place() -> None:
     judge.permit_topic(me, HOST, "T", PUB)
     with pytest.raises(AccessRefused):
         judge.permit_topic(me, HOST, "U", PUB)
-    for loose in ({"checks_records": False}, {"is_authorizing": False}):
-        AccountJudge(made, RULES, cluster="C", **loose).permit_topic(me, HOST, "U", PUB)
+    for loose in (
+        AccountJudge(made, RULES, cluster="C", checks_records=False),
+        AccountJudge(made, RULES, cluster="C", is_authorizing=False),
+    ):
+        loose.permit_topic(me, HOST, "U", PUB)
