@@ -204,9 +204,7 @@ _NO_ACCOUNTS = (
     "this broker has no access control, so whoever reaches its port may read, write and delete; "
     "remove the key and guard the port by network or by TLS client certificates"
 )
-_NO_REPLICAS = (
-    "this broker has no Raft log; remove the key, and set brokerRole or enableControllerMode for replicas"
-)
+_NO_REPLICAS = "this broker has no Raft log; remove the key, and set brokerRole or enableControllerMode for replicas"
 _NO_ESCAPE = (
     "a slave that stands in for its master writes nothing, here or elsewhere: delayed and timed messages, transactions "
     "and pops wait for the master; remove the key"
