@@ -88,7 +88,6 @@ async def measure(directory: Path, sizes: argparse.Namespace) -> dict[str, Any]:
     figures: dict[str, Any] = {
         "cores": os.cpu_count(),
         "python": sys.version.split()[0],
-        "load_average_before": os.getloadavg(),
         "rate": rate,
     }
     if sizes.kills:
@@ -114,12 +113,14 @@ async def killed(directory: Path, sizes: argparse.Namespace) -> dict[str, Any]:
             if kills
         }
         seconds: dict[str, list[float]] = {make: [] for make in trials}
+        loads: dict[str, list[float]] = {make: [] for make in trials}
         for turn in range(TURNS):
             for make, one in trials.items():
                 kills = counts[make]
                 async with one.load():
                     for number in range(kills * turn // TURNS, kills * (turn + 1) // TURNS):
                         await asyncio.sleep(random.uniform(0.0, 1.0))
+                        loads[make].append(load_average())
                         seconds[make].append(await one.kill())
                         print(f"{make} kill {number + 1:3}: {seconds[make][-1]:6.3f} s", flush=True)
         return {
@@ -128,6 +129,7 @@ async def killed(directory: Path, sizes: argparse.Namespace) -> dict[str, Any]:
                 "median_seconds": round(statistics.median(seconds[make]), 3),
                 "worst_seconds": round(max(seconds[make]), 3),
                 "seconds": [round(one, 3) for one in seconds[make]],
+                "load_averages": loads[make],
                 **await outcome(one),
             }
             for make, one in trials.items()
@@ -136,9 +138,11 @@ async def killed(directory: Path, sizes: argparse.Namespace) -> dict[str, Any]:
 
 async def switched(one: Trial, count: int) -> dict[str, Any]:
     found: list[Switch] = []
+    loads: list[float] = []
     async with one.load():
         for number in range(count):
             await asyncio.sleep(random.uniform(0.0, 1.0))
+            loads.append(load_average())
             found.append(await one.switch())
             print(
                 f"switch {number + 1:3}: {found[-1].seconds:6.3f} s, failed {found[-1].failed}, "
@@ -150,6 +154,7 @@ async def switched(one: Trial, count: int) -> dict[str, Any]:
         "switches": count,
         "worst_seconds": round(max(switch.seconds for switch in found), 3),
         "seconds": [round(switch.seconds, 3) for switch in found],
+        "load_averages": loads,
         "failed": sum(switch.failed for switch in found),
         "sends": len(latencies),
         "p50_ms": round(statistics.median(latencies) * 1000, 1),
@@ -163,10 +168,16 @@ async def outcome(one: Trial) -> dict[str, Any]:
     lost = await one.lost()
     return {
         "statuses": dict(one.answers.statuses),
+        "last_error": one.answers.last_error,
         "acknowledged": len(one.answers.acknowledged),
         "lost": lost,
         "diverged": one.diverged,
     }
+
+
+def load_average() -> float:
+    """Of the last minute. Others may use the machine, and it is the first thing to look at when a figure is odd."""
+    return round(os.getloadavg()[0], 1)
 
 
 def goals(figures: dict[str, Any]) -> list[Goal]:

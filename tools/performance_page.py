@@ -22,6 +22,7 @@ COPIED_ROWS = {
     "copied-1k-4x64": "rate of an ASYNC_MASTER with a slave, of that without",
     "copied-sync-1k-4x64": "rate of a SYNC_MASTER with a slave, of an ASYNC_MASTER's without",
 }
+CONTROLLED = ("elections", "many_groups")
 CLIENT_ROWS = {
     "send-64": "sends, 64 in flight, messages/s",
     "send-1": "blocking sends from one thread, messages/s",
@@ -43,6 +44,7 @@ def main() -> None:
     for name, part in (
         ("brokers", brokers(_read("compare.json"))),
         ("replication", replication()),
+        ("controlled", controlled()),
         ("clients", clients(_read("clients.json"))),
         ("steps", steps(_read("steps.json"))),
         ("spark-readers", spark_readers(_read("spark_kafka.json"))),
@@ -141,6 +143,13 @@ def replication() -> str:
     )
     add(what, f"≤ {synced['goal_ms']:g} ms", measured, synced["met"])
     return _table(lines)
+
+
+def controlled() -> str:
+    """What groups under a controller are measured by, with their goals."""
+    goals = [goal for name in CONTROLLED for goal in _read(f"{name}.json")["goals"]]
+    lines = [[one["what"], one["goal"], one["measured"], _met(one["met"])] for one in goals]
+    return _table([["what", "goal", "measured", ""], *lines])
 
 
 def clients(result: Mapping[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """Puts what the chaos harness has measured into docs/reliability.md, between the marks that are there for it.
 
 python -m tools.reliability_page --modes build/chaos-modes.json --fifty build/chaos-fifty.json
+python -m tools.reliability_page --picture build/chaos.json
 
 A report that is given is kept in ``tests/chaos/results``, without curves and single faults; the page is written from
 what is there. Without a report it is written again, as after a change of the promises.
@@ -15,13 +16,17 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from tests.chaos.judge.elections import Election
+from tests.chaos.judge.outcome import Outcome
 from tests.chaos.plan.faults import Fault
 from tests.chaos.plan.modes import ALWAYS, MODES, Count, Mode
 from tests.chaos.plan.profiles import PAGE_FAULTS, PAGE_MODES
+from tests.chaos.show.time_line import draw
 from tools.performance_page import fill
 
 ROOT: Final = Path(__file__).parent.parent
 PAGE: Final = ROOT / "docs" / "reliability.md"
+PICTURE: Final = ROOT / "docs" / "elections.svg"
 RESULTS: Final = ROOT / "tests" / "chaos" / "results"
 OURS: Final = "cometmq"
 OF_THE_MODES: Final = "modes"
@@ -44,12 +49,19 @@ COUNTED_IN_ELECTIONS: Final = (
     Count.EPOCH_BACK,
 )
 
+SVG: Final = '<svg xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="11" '
+
 Trial = Mapping[str, Any]
 Result = Mapping[str, Any]
 
 
 def main() -> None:
     given = vars(_parser().parse_args())
+    picture = given.pop("picture")
+    if picture is not None:
+        report = json.loads(Path(picture).read_text(encoding="utf-8"))
+        PICTURE.write_text(draw_first(report["trials"]) + "\n", encoding="utf-8")
+        print(f"written: {PICTURE.relative_to(ROOT)}")
     for name, report in given.items():
         if report is not None:
             kept = strip(json.loads(Path(report).read_text(encoding="utf-8")))
@@ -57,6 +69,16 @@ def main() -> None:
             _file_of(name).write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     PAGE.write_text(render(PAGE.read_text(encoding="utf-8"), stored()), encoding="utf-8")
     print(f"written: {PAGE.relative_to(ROOT)}")
+
+
+def draw_first(trials: Sequence[Trial]) -> str:
+    """The first trial as a picture of its own. Pages have a white or a dark ground, so it brings its own."""
+    outcome = Outcome(**trials[0])
+    outcome.elections = [Election(*each) for each in trials[0]["elections"]]
+    head, rest = draw(outcome).split(">", 1)
+    size = head.partition('viewBox="0 0 ')[2].partition('"')[0].split()
+    ground = f'<rect width="{size[0]}" height="{size[1]}" fill="#fff"/>'
+    return f"{head.replace('<svg ', SVG, 1)}>{ground}{rest}"
 
 
 def stored() -> dict[str, Result]:
@@ -250,6 +272,9 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument(
             f"--{name}", dest=name, metavar="JSON", help=f"a report of --profile {name}"
         )
+    parser.add_argument(
+        "--picture", metavar="JSON", help="a report whose first trial becomes docs/elections.svg"
+    )
     return parser
 
 

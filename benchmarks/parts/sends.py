@@ -29,6 +29,7 @@ class Sends:
         self.acknowledged: dict[int, int] = {}
         """Where in the log each is, by number."""
         self.ok_in_a_row = 0
+        self.last_error = ""
         self._next = 0
 
     def number(self) -> int:
@@ -46,6 +47,7 @@ class Sends:
 
     def failed(self, error: CometError, due: float) -> None:
         self.statuses[type(error).__name__] += 1
+        self.last_error = str(error)
         self.ok_in_a_row = 0
 
 

@@ -20,7 +20,7 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -74,28 +74,17 @@ def main() -> None:
         library = compile_library(Path(scratch)) if compiler() else None
         for number, planned in enumerate(trials, 1):
             for server in servers:
-                trial = planned
-                if trial.mode.etcd and server == OURS and not etcd_host.is_installed():
-                    trial = without_etcd(trial)
-                    print(
-                        f"left out here: {planned.mode.name} (etcd is not installed); instead:",
-                        flush=True,
-                    )
-                print(f"[{number}/{len(trials)}] {server}, {trial.name}", flush=True)
-                why = why_not(trial.mode, server, network)
-                if why:
-                    print(f"left out here: {trial.mode.name} ({why})", flush=True)
+                print(f"[{number}/{len(trials)}] {server}, {planned.name}", flush=True)
+                trial = _possible(planned, server, network, impossible)
+                if trial is None:
                     continue
-                unfit = impossible.keys() | (set() if server == OURS else NEEDS_ETCD)
-                faults = tuple(fault for fault in trial.faults if fault not in unfit)
                 outcome = Outcome(
-                    server, trial.mode.name, seed + number - 1, network, list(faults), 0.0
+                    server, trial.mode.name, seed + number - 1, network, list(trial.faults), 0.0
                 )
                 outcomes.append(outcome)
                 directory = Path(scratch) / f"{number}-{server}"
                 directory.mkdir()
-                usable = replace(trial, faults=faults)
-                asyncio.run(_run(usable, outcome, directory, library, wish))
+                asyncio.run(_run(trial, outcome, directory, library, wish))
                 print("\n".join(summary.lines([outcome])), flush=True)
                 shutil.rmtree(directory, ignore_errors=True)
                 report.write(outcomes, Path(wish.report), command)
@@ -174,6 +163,22 @@ def _impossible() -> dict[Fault, str]:
     if not has_tmpfs():
         why |= dict.fromkeys(NEEDS_ROOT, "mounting a small file system needs root")
     return why
+
+
+def _possible(
+    trial: Trial, server: str, network: str, impossible: Mapping[Fault, str]
+) -> Trial | None:
+    """What of a trial can be run here; says what is left out."""
+    why = why_not(trial.mode, server, network)
+    if why:
+        print(f"left out here: {trial.mode.name} ({why})", flush=True)
+        return None
+    if trial.mode.etcd and server == OURS and not etcd_host.is_installed():
+        print(f"left out here: {trial.mode.name} (etcd is not installed)", flush=True)
+        trial = without_etcd(trial)
+        print(f"instead: {trial.name}", flush=True)
+    unfit = impossible.keys() | (set() if server == OURS else NEEDS_ETCD)
+    return replace(trial, faults=tuple(fault for fault in trial.faults if fault not in unfit))
 
 
 def why_not(mode: Mode, server: str, network: str) -> str:

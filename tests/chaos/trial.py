@@ -201,6 +201,9 @@ class Run:
         if self._trial.mode.controllers:
             for master in masters:
                 reigns = reigns_in(master.store / "epochFileCheckpoint")
+                if not reigns:
+                    # Nothing could be said of who acknowledged in which epoch.
+                    raise RuntimeError(f"{master.name} has no epochs beside its log")
                 self._history.reigns[master.group] = reigns
         self._history.diverged += [f"{each}, and does not catch up" for each in behind()]
         for master, slave in pairs:

@@ -239,6 +239,26 @@ async def test_two_slaves_and_all_of_them_are_waited_for(tmp_path: Path) -> None
         await eventually(lambda: has_all(other, leader))
 
 
+async def test_a_slave_shows_what_all_others_have(tmp_path: Path) -> None:
+    """Another one of them may be elected, and does not have the rest."""
+    async with group_in(tmp_path) as group:
+        master, slave = await group.pair(slaveTimeout="10000")
+        third = await group.broker("3", slaveTimeout="10000")
+        await eventually(lambda: members(master) == {1, 2, 3})
+        assert await group.sent(master, 5) == [0] * 5
+        await eventually(lambda: has_all(slave, master))
+        shown = slave.core.store.watermarks.dispatched.value
+        # A cut-off slave that the master still waits for.
+        third.replication.link.follow(None)
+        sending = asyncio.create_task(group.sent(master, 5, 5))
+        await eventually(lambda: slave.core.store.max_physical > shown)
+        assert slave.core.store.max_offset("T", 0) == 5
+        # It is let go, and what was stored meanwhile is confirmed.
+        assert await sending == [0] * 5
+        await eventually(lambda: has_all(slave, master))
+        assert slave.core.store.max_offset("T", 0) == 10
+
+
 async def test_a_store_from_before_the_controller(tmp_path: Path) -> None:
     async with group_in(tmp_path) as group:
         async with running_broker(tmp_path / "1") as alone:

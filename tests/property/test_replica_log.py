@@ -43,8 +43,23 @@ class Pair:
             number += 1
             offset = replica.end
             replica.append(offset, self.master.replica.read(offset, size_bytes))
-            while replica.dispatch(3):
+            while replica.dispatch(count_max=3):
                 pass
+
+    def copy_shown_to(self, shown: list[int]) -> None:
+        """Bring the log of the slave up to the master's, but dispatch up to these offsets only, one after another."""
+        replica, master = self.slave.replica, self.master
+        replica.append(
+            replica.end, master.replica.read(replica.end, master.max_physical - replica.end)
+        )
+        for limit in shown:
+            before = replica.dispatched
+            while replica.dispatch(limit, count_max=3):
+                pass
+            assert before <= replica.dispatched <= max(before, limit)
+            if replica.dispatched < min(limit, replica.end):
+                # What comes next is a record that goes on behind the limit.
+                assert replica.record_around(limit - 1, replica.dispatched) == replica.dispatched
 
     def reopen_slave(self) -> None:
         self.slave.close()
@@ -99,6 +114,21 @@ def test_a_replica_is_its_master_file_for_file(
         if is_reopened:
             pair.reopen_slave()
             pair.assert_same()
+    pair.master.close()
+    pair.slave.close()
+
+
+@settings(max_examples=40)
+@given(MESSAGES.filter(bool), st.lists(st.integers(0, 8000), max_size=5).map(sorted))
+def test_no_more_is_dispatched_than_is_to_be_shown(
+    messages: list[tuple[tuple[str, int], int, int]], shown: list[int]
+) -> None:
+    pair = Pair()
+    for queue, variety, body_bytes in messages:
+        pair.master.put(make_message(queue, variety, body_bytes))
+    pair.copy_shown_to(shown)
+    pair.copy_shown_to([pair.master.max_physical])
+    pair.assert_same()
     pair.master.close()
     pair.slave.close()
 

@@ -79,6 +79,9 @@ class NoTables:
     def follow(self, master_address: str | None) -> None:
         return None
 
+    def cut(self, log_end: int) -> None:
+        return None
+
     async def stop(self) -> None:
         return None
 

@@ -120,6 +120,15 @@ def stood_still(sends: Iterable[Send], began: float, ended: float) -> float:
     return round(longest, 2)
 
 
+def sends_under(sends: Iterable[Send], began: float, ended: float) -> list[Send]:
+    """What clients had under way in the course of a fault."""
+    return [
+        send
+        for send in sends
+        if send.workload != PROBES and send.began <= ended and send.ended >= began
+    ]
+
+
 def gaps(history: History, until: float) -> list[tuple[float, float]]:
     """When no broker of a group acknowledged anything, of clients or of probes: begin and end, from the first
     acknowledgement on."""

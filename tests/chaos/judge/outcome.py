@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tests.chaos.judge.checkers import PROBES, gone, sent_counts
-from tests.chaos.judge.elections import Election, elections, gaps, stood_still
-from tests.chaos.judge.history import ACKNOWLEDGED, History
+from tests.chaos.judge.elections import Election, elections, gaps, sends_under, stood_still
+from tests.chaos.judge.history import ACKNOWLEDGED, History, Send
 from tests.chaos.judge.verdict import judge
 from tests.chaos.plan.faults import Fault
 from tests.chaos.plan.modes import Count, Mode
@@ -84,11 +84,21 @@ def conclude(outcome: Outcome, history: History, mode: Mode, inflicted: Iterable
     outcome.delivery_gap_seconds = longest_gap(delivered, until)
     for each in outcome.inflicted:
         each["stood_still"] = stood_still(history.sends, each["began"], each["ended"])
+        under_way = sends_under(history.sends, each["began"], each["ended"])
+        each["sends"] = len(under_way)
+        each["slow_seconds"] = slow_seconds(under_way)
+        each["unacknowledged"] = sum(send.status != ACKNOWLEDGED for send in under_way)
     if mode.controllers:
         outcome.elections = list(elections(history))
         lengths = [end - begin for begin, end in gaps(history, until)]
         outcome.masterless_longest_seconds = round(max(lengths, default=0.0), 2)
         outcome.masterless_seconds = round(sum(lengths), 2)
+
+
+def slow_seconds(sends: Iterable[Send]) -> float:
+    """99 % took no longer."""
+    took = sorted(send.ended - send.began for send in sends)
+    return round(took[len(took) * 99 // 100], 3) if took else 0.0
 
 
 def by_second(times: Sequence[float]) -> list[int]:

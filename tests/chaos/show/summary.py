@@ -57,10 +57,15 @@ def standstills(outcome: Outcome) -> list[str]:
         return []
     lines = []
     for kind in Fault:
-        seconds = [each["stood_still"] for each in outcome.inflicted if each["kind"] == kind]
-        if seconds:
+        faults = [each for each in outcome.inflicted if each["kind"] == kind]
+        if faults:
+            still = [each["stood_still"] for each in faults]
+            sends = sum(each["sends"] for each in faults)
+            failed = sum(each["unacknowledged"] for each in faults)
+            slow = max(each["slow_seconds"] for each in faults)
             lines.append(
-                f"{len(seconds)} {kind}: no send acknowledged for {median(seconds):.1f} s (median), "
-                f"{max(seconds):.1f} s (worst)"
+                f"{len(faults)} {kind}: no send acknowledged for {median(still):.1f} s (median), "
+                f"{max(still):.1f} s (worst); {failed} of {sends} sends meanwhile not acknowledged, "
+                f"99 % of those under one fault ended within {slow:.2f} s"
             )
     return lines

@@ -16,7 +16,7 @@ from cometmq.model.messages.message_id import offset_id_text
 FILE_BYTES = 2 * BLOCK_BYTES
 
 
-def store(path: Path, content: bytes) -> Path:
+def store(path: Path, content: bytes | bytearray) -> Path:
     """One whose log is this, in files of two blocks."""
     (path / "commitlog").mkdir(parents=True)
     for first in range(0, len(content), FILE_BYTES):
@@ -39,7 +39,7 @@ def sent(port: int, status: SendStatus = SendStatus.SEND_OK) -> SendResult:
     return SendResult(
         status=status,
         message_id="",
-        queue=MessageQueue("t", "b", 0),
+        queue=MessageQueue(broker_name="b", queue_id=0, topic="t"),
         queue_offset=0,
         offset_id=offset_id_text(pack_host("127.0.0.1", port), 8),
     )

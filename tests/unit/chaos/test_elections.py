@@ -10,6 +10,7 @@ from tests.chaos.judge.elections import (
     epoch_at,
     gaps,
     left_behind,
+    sends_under,
     stood_still,
 )
 from tests.chaos.judge.history import FAILED, History, Reign, Send, Sighting
@@ -83,6 +84,12 @@ def test_sends_stand_still_from_the_fault_to_the_next_acknowledgement() -> None:
     # Nothing comes through any more: up to the last try.
     assert stood_still([*sends, sent(20.0, FAILED)], 8.0, 9.0) == 12.0
     assert stood_still([], 1.0, 2.0) == 0.0
+
+
+def test_what_was_under_way_in_the_course_of_a_fault() -> None:
+    before, across, within, after = sent(1.0), sent(2.05), sent(2.5, FAILED), sent(3.5)
+    sends = [before, across, within, sent(2.6, workload="probes"), after]
+    assert sends_under(sends, 2.0, 3.0) == [across, within]
 
 
 def test_a_group_is_without_a_master_while_nobody_acknowledges_not_even_probes() -> None:

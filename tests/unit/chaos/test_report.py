@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from tests.chaos.judge.history import Delivery, History, Send, Sighting
-from tests.chaos.judge.outcome import Outcome, by_second, conclude, longest_gap
+from tests.chaos.judge.outcome import Outcome, by_second, conclude, longest_gap, slow_seconds
 from tests.chaos.plan.faults import Fault
 from tests.chaos.plan.modes import MODES
 from tests.chaos.run import command_again
@@ -94,6 +94,10 @@ def elected() -> Outcome:
         sends=[
             Send("sends", f"sends/0/{at}", at, at, "SEND_OK", QUEUE, 0)
             for at in (4.0, 4.9, 8.0, 19.5, 21.0, 22.5)
+        ]
+        + [
+            Send("sends", "sends/1/0", 4.95, 5.5, "failed"),
+            Send("sends", "sends/1/1", 5.5, 8.0, "SEND_OK", QUEUE, 0),
         ],
         sightings=[
             Sighting(0.0, "c1", "b1", 1, "b1:1", True),
@@ -111,6 +115,8 @@ def test_elections_and_the_time_without_a_master_are_shown(tmp_path: Path) -> No
     lines = summary.lines([made, outcome(lost=False)])
     assert "11.5 / 17.6" in lines[1]
     assert "2 master-kill: no send acknowledged for 2.2 s (median), 3.0 s (worst)" in lines[2]
+    assert "; 1 of 3 sends meanwhile not acknowledged" in lines[2]
+    assert "ended within 2.50 s" in lines[2]
     report.write([made], tmp_path / "chaos.html", "python -m x")
     text = (tmp_path / "chaos.html").read_text()
     assert "b1, epoch 2: b1s1:1 elected at 5.5 s" in text
@@ -129,6 +135,13 @@ def test_the_command_that_repeats_a_run_has_its_seed_and_not_its_files() -> None
     given = ["--profile", "ci", "--seed=3", "--report", "x y.html", "--keep", "there"]
     assert command_again(given, 3) == "python -m tests.chaos.run --profile ci --seed 3"
     assert command_again(["--faults", "kill"], 8).endswith(" --faults kill --seed 8")
+
+
+def test_ninety_nine_of_a_hundred_sends_took_no_longer() -> None:
+    sends = [Send("sends", str(n), 0.0, n / 100, "SEND_OK") for n in range(1, 101)]
+    assert slow_seconds(sends) == 1.0
+    assert slow_seconds(sends[:50]) == 0.5
+    assert slow_seconds([]) == 0.0
 
 
 def test_curves() -> None:

@@ -79,6 +79,18 @@ def test_goals_of_masters_and_slaves_are_told(tool: ModuleType, tmp_path: Path) 
         assert line in text
 
 
+def test_goals_under_a_controller_are_told(tool: ModuleType, tmp_path: Path) -> None:
+    rows = {
+        "elections": {"what": "lost", "goal": "0", "measured": "0 of 9", "met": True},
+        "many_groups": {"what": "cost", "goal": "< 10%", "measured": "12%", "met": False},
+    }
+    for name, goal in rows.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps({"goals": [goal]}))
+    lost, cost = tool.controlled().splitlines()[2:]
+    assert lost == "| lost | 0 | 0 of 9 | met |"
+    assert cost == "| cost | < 10% | 12% | **missed** |"
+
+
 def test_rows_that_were_not_compared_are_left_out(tool: ModuleType, tmp_path: Path) -> None:
     compared(tmp_path)
     assert "rate of" not in tool.replication()
@@ -86,5 +98,13 @@ def test_rows_that_were_not_compared_are_left_out(tool: ModuleType, tmp_path: Pa
 
 def test_the_page_has_a_place_for_each_part(tool: ModuleType) -> None:
     text = tool.PAGE.read_text()
-    for name in ("brokers", "replication", "clients", "steps", "spark-readers", "spark-goals"):
+    for name in (
+        "brokers",
+        "replication",
+        "controlled",
+        "clients",
+        "steps",
+        "spark-readers",
+        "spark-goals",
+    ):
         assert tool.fill(text, name, "x") != text

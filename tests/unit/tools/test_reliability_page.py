@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from tests.chaos.judge.outcome import Outcome
@@ -13,6 +14,7 @@ from tools import reliability_page
 from tools.reliability_page import (
     NOT_MEASURED,
     cell,
+    draw_first,
     elections_part,
     figures_part,
     modes_part,
@@ -161,3 +163,22 @@ def test_only_the_marked_parts_of_the_page_change() -> None:
 def test_the_page_is_what_modes_and_results_say() -> None:
     page = reliability_page.PAGE.read_text()
     assert render(page, reliability_page.stored()) == page, "run python -m tools.reliability_page"
+
+
+def test_the_first_trial_becomes_a_picture_of_its_own() -> None:
+    trial = {
+        "server": "cometmq",
+        "mode": "controller",
+        "seed": 1,
+        "network": "namespaces",
+        "faults": ["master-kill"],
+        "seconds": 4.0,
+        "sent_by_second": [1, 2, 3, 4],
+        "roles": [[0.0, "b1", "master 1"], [2.0, "b1", "down"]],
+        "elections": [[0.0, "b", 1, "10.0.0.1:10911"], [2.5, "b", 2, "10.0.0.2:10911"]],
+    }
+    picture = ElementTree.fromstring(draw_first([trial]))
+    assert picture.tag == "{http://www.w3.org/2000/svg}svg"
+    titles = [title.text for title in picture.iter("{http://www.w3.org/2000/svg}title")]
+    assert "b1: down" in titles
+    assert "b, epoch 2: 10.0.0.2:10911 elected at 2.5 s" in titles

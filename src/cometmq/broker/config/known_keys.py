@@ -200,7 +200,7 @@ _OLD_KEYS = """
     storePathConsumeQueue storePathIndex storeCheckpoint abortFile checkTransactionMessageEnable
 """
 
-_NO_REPLICAS = "this broker has no Raft log; remove the key, and set brokerRole or enableControllerMode to have replicas"
+_NO_REPLICAS = "this broker has no Raft log; remove the key, and set brokerRole or enableControllerMode for replicas"
 _NO_ESCAPE = (
     "a slave that stands in for its master writes nothing, here or elsewhere: delayed and timed messages, transactions "
     "and pops wait for the master; remove the key"

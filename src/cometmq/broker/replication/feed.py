@@ -85,9 +85,10 @@ class Feed:
         self.next_offset += size_bytes
         self._wrote_at = now
 
-    def heartbeat(self, log: LogSpan, now: float) -> int | None:
-        """The offset to say in a heartbeat that is due now; None when none is."""
-        if self.next_offset is None or now - self._wrote_at < self._limits.heartbeat_seconds:
+    def heartbeat(self, log: LogSpan, now: float, *, is_due: bool = False) -> int | None:
+        """The offset to say in a heartbeat that is due now, by the clock or for another reason; None when none is."""
+        is_due = is_due or now - self._wrote_at >= self._limits.heartbeat_seconds
+        if self.next_offset is None or not is_due:
             return None
         return max(self.next_offset, log.start)
 

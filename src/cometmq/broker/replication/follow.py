@@ -141,6 +141,11 @@ class Follow:
         """Both logs were found to agree, and new records are appended."""
         return self._is_following
 
+    @property
+    def shown_to(self) -> int | None:
+        """This wire does not tell what other slaves have."""
+        return None
+
     def connected(self, now: float) -> list[Instruction]:
         log = self._log
         self._is_following = False

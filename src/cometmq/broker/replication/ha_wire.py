@@ -72,6 +72,8 @@ class ReportReader:
 
     slave: SlaveIdentity | None = None
     """Nobody says who he is."""
+    has_news = False
+    """There is nothing to say but the log."""
 
     def __init__(self) -> None:
         self._partial = b""

@@ -47,6 +47,11 @@ class MasterWire(Protocol):
         """Who the peer is, if the wire tells."""
         ...
 
+    @property
+    def has_news(self) -> bool:
+        """Whether there is something to say though nothing of the log is left to send."""
+        ...
+
     def feed(self, data: bytes) -> int | None:
         """The newest report in what has come, if there is one. Raises RemoteProtocolError."""
         ...
@@ -146,7 +151,7 @@ class MasterLink(asyncio.Protocol):
             return
         if self._is_paused or not self.is_open:
             return
-        offset = self.feed.heartbeat(self._log.span, now)
+        offset = self.feed.heartbeat(self._log.span, now, is_due=self.wire.has_news)
         if offset is not None and self._transport is not None:
             self._transport.write(self.wire.header(offset, 0))
             self.feed.sent(0, now)

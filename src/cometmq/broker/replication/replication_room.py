@@ -27,8 +27,10 @@ from cometmq.store.message_store import MessageStore
 
 log = logging.getLogger("cometmq.broker")
 
-ASK_SECONDS: Final = 2.0
-"""How often the name servers are asked for a master while none is known."""
+ASK_SECONDS: Final = 0.1
+ASK_SECONDS_MAX: Final = 2.0
+"""How often the name servers are asked for a master while none is known: soon at first, because the one that was just
+elected is about to register, and alone until others follow it."""
 
 
 class ReplicationRoom:
@@ -56,6 +58,7 @@ class ReplicationRoom:
         self._expected: str | None = None
         self._is_following = False
         self._timer: asyncio.TimerHandle | None = None
+        self._ask_seconds = ASK_SECONDS
         self.port = HaPort(
             _StoreLog(core.store),
             core.replicas,
@@ -160,8 +163,11 @@ class ReplicationRoom:
             return
         address = self._core.live.current.replication.master_address or self._known_address()
         self.link.follow(address)
-        if address is None and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(ASK_SECONDS, self._ask)
+        if address is not None:
+            self._ask_seconds = ASK_SECONDS
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._ask_seconds, self._ask)
+            self._ask_seconds = min(2 * self._ask_seconds, ASK_SECONDS_MAX)
 
     def _known_address(self) -> str | None:
         return self._master.ha_address if self._master is not None else None

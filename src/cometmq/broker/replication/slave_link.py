@@ -57,6 +57,11 @@ class Following(Protocol[F_contra]):
     @property
     def is_following(self) -> bool: ...
 
+    @property
+    def shown_to(self) -> int | None:
+        """How much of the log may be dispatched, and so read; None: all of it."""
+        ...
+
     def connected(self, now: float) -> list[Instruction]: ...
 
     def came(self, piece: F_contra, now: float, /) -> list[Instruction]: ...
@@ -187,7 +192,7 @@ class SlaveLink:
         """One connection from its begin to its end. Whether both logs agreed for a while."""
         loop = asyncio.get_running_loop()
         self._open_log()
-        while self._replica.dispatch():  # noqa: ASYNC110 - others have their turn meanwhile
+        while self._replica.dispatch(self._follow.shown_to):  # noqa: ASYNC110 - others have their turn meanwhile
             # What cannot be dispatched is no reason to take more.
             await asyncio.sleep(0)
         host, port = split_address(address)
@@ -226,6 +231,7 @@ class SlaveLink:
                 break
             self._carry_out(self._follow.came(piece, now), connection)
         connection.send_report()
+        self._dispatch_soon()
 
     def _carry_out(self, instructions: list[Instruction], connection: _Connection) -> None:
         for instruction in instructions:
@@ -237,7 +243,6 @@ class SlaveLink:
                         connection.end(error)
                         return
                     self._received_bytes += len(data)
-                    self._dispatch_soon()
                 case Report(offset):
                     self.wrote_ms = _wall_ms()
                     connection.report = offset
@@ -277,7 +282,7 @@ class SlaveLink:
     def _dispatch(self) -> None:
         self._is_dispatching = False
         try:
-            if self._replica.dispatch():
+            if self._replica.dispatch(self._follow.shown_to):
                 self._dispatch_soon()
         except (CorruptFile, DiskFull) as error:
             self._tell(self._address or "", str(error))

@@ -3,6 +3,8 @@
 The log arrives in pieces that may end anywhere, and is appended as it is. A record is entered into its queue and the
 index once all of it is there. One whose checksum does not agree is entered, too, but never handed out. Appending is
 quick and dispatching is not, so the two are separate calls: what the log has is safe, what was dispatched can be read.
+Where the master tells how far all its replicas have the log, no more than that is dispatched: the rest may be cut when
+another master is elected, and who had read it would miss what comes in its place.
 
 Thread rule: the owner of the store.
 """
@@ -122,8 +124,11 @@ class ReplicaLog:
             data = data[room:]
         self._watermarks.append_raw(log.end)
 
-    def dispatch(self, count_max: int = DISPATCHED_AT_ONCE) -> bool:
+    def dispatch(self, end_max: int | None = None, *, count_max: int = DISPATCHED_AT_ONCE) -> bool:
         """Enter the next whole records into their queues and the index. Whether there are more.
+
+        Args:
+            end_max: take the log to end there, if it goes on.
 
         Raises:
             CorruptFile: what came is no record. It stays undispatched.
@@ -133,14 +138,15 @@ class ReplicaLog:
             self._follower = self._make_follower()
         if self._queues.is_write_due:
             self._appender.write_part()
-        records, position = self._scan(self.dispatched, count_max)
+        end = self._log.end if end_max is None else min(self._log.end, end_max)
+        records, position = self._scan(self.dispatched, end, count_max)
         if records:
             entered, last = self._follower.enter(records), records[-1]
             self._appender.resume(last.store_timestamp, last.physical_offset)
             self._watermarks.dispatched.advance(position)
             self._appender.tell(*entered, last.store_timestamp)
         self._watermarks.dispatched.advance(position)
-        return self._end_of(position) is not None
+        return self._end_of(position, end) is not None
 
     def renew(self) -> None:
         """The store is about to be loaded anew: which topics were deleted at which offset may have changed."""
@@ -152,8 +158,8 @@ class ReplicaLog:
             self._log.resume(self.dispatched)
             self._watermarks.cut(self.dispatched)
 
-    def _scan(self, position: int, count_max: int) -> tuple[list[Scanned], int]:
-        """The records from ``position`` on that have come as a whole, of one file, and where the next begins.
+    def _scan(self, position: int, end: int, count_max: int) -> tuple[list[Scanned], int]:
+        """The whole records from ``position`` to ``end``, of one file, and where the next begins.
 
         Raises:
             CorruptFile: the first is no record.
@@ -161,24 +167,24 @@ class ReplicaLog:
         records: list[Scanned] = []
         log = self._log
         log_file = log.row.at(position)
-        if log_file is None:
+        if log_file is None or position >= end:
             return records, position
         start, file_end = log_file.start, log_file.start + log.file_bytes
-        view = log_file.file.view(0, min(log.end, file_end) - start)
+        view = log_file.file.view(0, min(end, file_end) - start)
         while len(records) < count_max:
             record = scan_record(view, position - start, start, check_crc=True)
             if record is None:
-                return self._scan_end(log_file, position, records)
+                return self._scan_end(log_file, position, end, records)
             records.append(record)
             position += record.size_bytes
         return records, position
 
     def _scan_end(
-        self, log_file: LogFile, position: int, records: list[Scanned]
+        self, log_file: LogFile, position: int, end: int, records: list[Scanned]
     ) -> tuple[list[Scanned], int]:
         """The same, where no sound record of which everything has come is next: the log or its file may end there."""
         log, at = self._log, position - log_file.start
-        if position + BLANK_BYTES > log.end or at + BLANK_BYTES > log.file_bytes:
+        if position + BLANK_BYTES > end or at + BLANK_BYTES > log.file_bytes:
             return records, position
         size_bytes, magic = peek(log_file.file.view(at, BLANK_BYTES), 0)
         room = log.file_bytes - at
@@ -187,8 +193,8 @@ class ReplicaLog:
             if not records:
                 raise _misfit(log_file.path, position, size_bytes, room)
         elif is_blank:
-            return records, position if position + room > log.end else position + room
-        elif position + size_bytes <= log.end and not records:
+            return records, position if position + room > end else position + room
+        elif position + size_bytes <= end and not records:
             # Those before it are entered first.
             record = self._damaged(log_file, at)
             return [record], position + record.size_bytes
@@ -210,11 +216,12 @@ class ReplicaLog:
         self._on_damage(record)
         return record
 
-    def _end_of(self, position: int) -> int | None:
-        """Where the record at ``position`` ends; None when not all of it has come."""
+    def _end_of(self, position: int, end: int | None = None) -> int | None:
+        """Where the record at ``position`` ends; None when that is behind ``end``, or not all of it has come."""
         log = self._log
+        end = log.end if end is None else end
         log_file = log.row.at(position)
-        if log_file is None or position + BLANK_BYTES > log.end:
+        if log_file is None or position + BLANK_BYTES > end:
             return None
         view = log_file.file.view(0, log.file_bytes)
         at = position - log_file.start
@@ -224,7 +231,7 @@ class ReplicaLog:
         if size_bytes <= 0 or size_bytes > log.file_bytes - at:
             # For the caller to find out what it is.
             return position + BLANK_BYTES
-        return position + size_bytes if position + size_bytes <= log.end else None
+        return position + size_bytes if position + size_bytes <= end else None
 
 
 def _misfit(path: str, position: int, size_bytes: int, room: int) -> CorruptFile:

@@ -83,6 +83,11 @@ class EpochFollow:
         """Up to where all that count have the log, as far as this one has it."""
         return min(self._confirmed, self._log.end)
 
+    @property
+    def shown_to(self) -> int | None:
+        """A master that is elected has what is confirmed. The rest is cut if it does not have it."""
+        return self.confirmed
+
     def connected(self, now: float) -> list[Instruction]:
         self._master = None
         self._confirmed = 0

@@ -47,6 +47,12 @@ class SwitchWire:
         self._first = b""
         self._reader: ReportReader | None = None
         self._words = b""
+        self._told_confirmed = 0
+
+    @property
+    def has_news(self) -> bool:
+        """More of the log is confirmed than the slave knows, and so shows its readers."""
+        return self._reader is None and self._reign.confirmed() > self._told_confirmed
 
     @property
     def slave(self) -> SlaveIdentity | None:
@@ -92,7 +98,8 @@ class SwitchWire:
             return self._reader.header(offset, size_bytes)
         found = self._reign.epochs().at(offset)
         epoch = Epoch(NO_EPOCH, 0) if found is None else found[0]
-        return encode_transfer(offset, size_bytes, epoch, self._reign.confirmed())
+        self._told_confirmed = self._reign.confirmed()
+        return encode_transfer(offset, size_bytes, epoch, self._told_confirmed)
 
     def _greet(self) -> None:
         reign = self._reign

@@ -22,7 +22,11 @@ from cometmq.client.core.send.batch_splitter import split_batch, travels_alone
 from cometmq.client.core.send.prepare import SendRequest, pack_body, prepare, prepare_batch
 from cometmq.client.core.send.queue_selector import Selector, wanted_queue
 from cometmq.client.core.send.send_result import PartlySent, SendResult, SendStatus
-from cometmq.client.core.send.send_retry import SendMode
+from cometmq.client.core.send.send_retry import (
+    FIRST_PAUSE_SECONDS,
+    PAUSE_SECONDS_MAX,
+    SendMode,
+)
 from cometmq.client.core.send.topic_queues import TopicQueues
 from cometmq.client.errors import ClientClosed, NoRoute
 from cometmq.client.producer_config import COMPRESSIONS, ProducerConfig
@@ -210,10 +214,10 @@ class Producer(Queries):
             running, message.topic, now + self._send_seconds
         )
         message = _with_key(message, sharding_key)
+        target = wanted_queue(topic.topic, topic.queues, message, queue, selector)
         request = self._prepare(running, topic, message)
         if len(message.body) >= self._compress_from_bytes:
             await self._compress(request)
-        target = wanted_queue(topic.topic, topic.queues, message, queue, selector)
         await running.sender.send_oneway(topic, request, (message,), target)
 
     async def send_batch(
@@ -361,11 +365,12 @@ class Producer(Queries):
         )
         if sharding_key is not None:
             message = _with_key(message, sharding_key)
+        if queue is not None or selector is not None or message.sharding_key is not None:
+            # Before anything is waited for: the topic has queues now.
+            queue = wanted_queue(topic.topic, topic.queues, message, queue, selector)
         request = self._prepare(running, topic, message)
         if len(message.body) >= self._compress_from_bytes:
             await self._compress(request)
-        if queue is not None or selector is not None or message.sharding_key is not None:
-            queue = wanted_queue(topic.topic, topic.queues, message, queue, selector)
         return await running.sender.send(topic, request, (message,), queue, mode, deadline)
 
     def _prepare(
@@ -402,17 +407,30 @@ class Producer(Queries):
         running.asked_topics.add(topic)
 
     async def _find(self, running: RunningProducer, topic: str, deadline: float) -> TopicQueues:
+        """The topic's queues, at least one."""
         try:
             async with asyncio.timeout(max(deadline - running.monotonic(), 0)):
-                return await running.routes.find(topic)
-        except NoRoute:
-            # A topic that was sent to before has lost its master. The next one may be about to come: for the sender.
-            known = running.routes.doubted(topic)
-            if known is None:
-                raise
-            return known
+                return await self._find_on(running, topic, deadline)
         except TimeoutError:
             raise CallTimedOut(f"no route of topic {topic!r} in time", sent=False) from None
+
+    async def _find_on(self, running: RunningProducer, topic: str, deadline: float) -> TopicQueues:
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                return await running.routes.find(topic)
+            except NoRoute:
+                # A topic that was sent to before has lost its master. The next one may be about to come.
+                known = running.routes.doubted(topic)
+                if known is None or not self._config.retries:
+                    raise
+                if known.queues:
+                    return known
+                if running.monotonic() + pause >= deadline:
+                    raise
+                running.routes.doubt(known)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, PAUSE_SECONDS_MAX)
 
     def _background_done(self, task: asyncio.Task[SendResult]) -> None:
         self._background_bytes -= self._background.pop(task)

@@ -319,13 +319,32 @@ async def test_a_topic_that_lost_its_master_is_waited_for(
     brokers: dict[str, FakeBroker], remoting: Any, names: Any, make_route: Any
 ) -> None:
     group = ChangingMaster(remoting, names, make_route, looks=6)
-    clock = FakeClock()
 
-    async with _running(clock=clock) as producer:
+    async with _running() as producer:
         await producer.send(MESSAGE)
         group.is_lost = True
-        clock.advance(60)  # the route is asked for again before the send
+        del remoting.servers[OLD_MASTER]
+        producer._run().routes.doubt(producer._run().routes._topics["T"])  # as another send does
         assert (await producer.send(MESSAGE)).status is SendStatus.SEND_OK
+
+
+@pytest.mark.parametrize("how", ["key", "selector"])
+async def test_who_asks_for_a_queue_waits_until_there_are_some(
+    brokers: dict[str, FakeBroker], remoting: Any, names: Any, make_route: Any, how: str
+) -> None:
+    group = ChangingMaster(remoting, names, make_route, looks=6)
+
+    async with _running() as producer:
+        await producer.send(MESSAGE)
+        group.is_lost = True
+        del remoting.servers[OLD_MASTER]
+        producer._run().routes.doubt(producer._run().routes._topics["T"])
+        if how == "key":
+            result = await producer.send(MESSAGE, sharding_key="k")
+        else:
+            result = await producer.send(MESSAGE, selector=lambda queues, message: queues[0])
+        assert result.status is SendStatus.SEND_OK
+        assert len(group.new.requests) == 1
 
 
 async def test_who_wants_no_retries_is_told_at_once(
