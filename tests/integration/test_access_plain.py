@@ -17,6 +17,7 @@ from cometmq.base.errors import ConfigError
 from cometmq.broker.access import plain_keeper
 from cometmq.broker.server import Broker
 from cometmq.protocol.command import Command
+from cometmq.testing import cluster
 
 ACL = """
 accounts:
@@ -191,3 +192,18 @@ async def test_changes_are_in_the_audit_log(home: Path) -> None:
         ("normal-user", "DELETE_TOPIC_IN_BROKER", 1),
     ]
     assert told[0]["target"]["topic"] == "New"
+
+
+async def test_slaves_sign_with_an_account_of_the_file(home: Path) -> None:
+    settings = {
+        "aclEnable": "true",
+        "rocketmqHome": str(home),
+        "innerClientAuthenticationCredentials": json.dumps(
+            {"accessKey": "admin-user", "secretKey": "admin-secret"}
+        ),
+    }
+    async with cluster(slaves=1, settings=settings) as servers:
+        [master], [slave] = servers.masters, servers.slaves
+        async with SigningClient(master.address, "admin-user", "admin-secret") as admin:
+            assert (await admin.send("Copied", b"x")).code == 0
+        await eventually(lambda: "Copied" in slave.core.topics.names(), "the topics", 20)
