@@ -153,10 +153,10 @@ class AccessConfig:
     )
 
     def __post_init__(self) -> None:
-        if self.is_plain and (self.is_authenticating or self.is_authorizing):
+        if self.is_plain and (self.is_authenticating or self.is_authorizing or self.migrates):
             raise ConfigError(
-                "aclEnable and authenticationEnabled exclude each other: keep one; migrateAuthFromV1Enabled=true takes "
-                "the accounts of the first to the second"
+                "aclEnable=true excludes authenticationEnabled, authorizationEnabled and migrateAuthFromV1Enabled: set it "
+                "to false to go from accounts of RocketMQ 4 to those of RocketMQ 5"
             )
         if (self.is_plain or self.migrates) and not self.home:
             key = "aclEnable" if self.is_plain else "migrateAuthFromV1Enabled"
@@ -195,7 +195,7 @@ class AccessConfig:
     @property
     def has_users(self) -> bool:
         """Whether users and acls are kept, be they checked or not."""
-        return bool(self.users_provider or self.acls_provider)
+        return not self.is_plain and bool(self.users_provider or self.acls_provider)
 
     @property
     def is_enabled(self) -> bool:

@@ -20,7 +20,7 @@ BOTH = {**USERS, **ACLS}
         ({"authenticationEnabled": "true"}, f"authenticationMetadataProvider={LOCAL_USERS}"),
         ({**USERS, "authorizationEnabled": "true"}, f"authorizationMetadataProvider={LOCAL_ACLS}"),
         (ACLS, "authenticationEnabled=true"),
-        ({**USERS, "aclEnable": "true", "rocketmqHome": "/x"}, "exclude each other"),
+        ({**USERS, "aclEnable": "true", "rocketmqHome": "/x"}, "aclEnable=true excludes"),
         ({"authenticationProvider": "com.example.Mine"}, "must be one of"),
         ({"authorizationProvider": "com.example.Mine"}, "must be one of"),
         ({"authenticationMetadataProvider": "com.example.Mine"}, "must be one of"),

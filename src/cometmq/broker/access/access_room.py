@@ -151,7 +151,9 @@ class AccessRoom:
             return plain_judge
         if self.accounts is None:
             return None
-        plain = PlainFiles(Path(config.home)).load() if config.migrates else None
+        plain: PlainTable | None = None
+        if config.migrates:
+            plain = await asyncio.to_thread(PlainFiles(Path(config.home)).load)
         await self.accounts.open(config, plain)
         if not config.is_enabled:
             return None
