@@ -155,8 +155,8 @@ class AccessConfig:
     def __post_init__(self) -> None:
         if self.is_plain and (self.is_authenticating or self.is_authorizing or self.migrates):
             raise ConfigError(
-                "aclEnable=true excludes authenticationEnabled, authorizationEnabled and migrateAuthFromV1Enabled: set it "
-                "to false to go from accounts of RocketMQ 4 to those of RocketMQ 5"
+                "aclEnable=true excludes authenticationEnabled, authorizationEnabled and migrateAuthFromV1Enabled: set "
+                "it to false to go from accounts of RocketMQ 4 to those of RocketMQ 5"
             )
         if (self.is_plain or self.migrates) and not self.home:
             key = "aclEnable" if self.is_plain else "migrateAuthFromV1Enabled"

@@ -87,6 +87,18 @@ def test_a_later_version_refuses_the_start(tmp_path: Path) -> None:
         AccountFile(tmp_path).load()
 
 
+def test_a_password_is_encrypted_once(tmp_path: Path) -> None:
+    file = saved(tmp_path)
+    before = json.loads(file.path.read_text())["users"]
+    again = AccountFile(tmp_path)
+    made = again.load()
+    more = Accounts({**made.users, "bob": User("bob", "pw")}, made.acls)
+    again.save(more)
+    after = json.loads(file.path.read_text())["users"]
+    assert after[:1] == before
+    assert AccountFile(tmp_path).load() == more
+
+
 def test_what_a_crash_left_behind_does_not_stand_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "accounts.json.tmp").write_text("half")
     saved(tmp_path)

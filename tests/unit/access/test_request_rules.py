@@ -145,6 +145,8 @@ def test_decisions_are_kept_by_the_fields_they_depend_on() -> None:
     assert RULES[310].keys == ("b",)
     assert RULES[11].keys == ("topic", "consumerGroup")
     assert RULES[34].keys is None
+    assert ROCKETMQ_RULES[310].keys == ("b", "a")
+    assert ROCKETMQ_RULES[11].keys == ("topic", "consumerGroup")
     assert Need(Kind.TOPIC, "T", frozenset({Action.PUB})) == Need(
         Kind.TOPIC, "T", frozenset({Action.PUB})
     )

@@ -54,6 +54,8 @@ class AccountFile:
         self.path = directory / FILE_NAME
         self.key_path = key_path or directory / KEY_NAME
         self._cipher: Any = None
+        self._secrets: dict[User, str] = {}
+        """What is encrypted already: it takes half a second for as many users as there may be."""
 
     def load(self) -> Accounts:
         """What was saved last, or nothing. Creates the key if there is nothing yet.
@@ -70,7 +72,8 @@ class AccountFile:
             stored = StoredAccounts.decode(self.path.read_bytes())
             if stored.version != VERSION:
                 raise ConfigError(f"{self.path} has version {stored.version}, this is {VERSION}")
-            users = {one.username: self._user(one) for one in stored.users}
+            self._secrets = {self._user(one): one.secret for one in stored.users}
+            users = {user.username: user for user in self._secrets}
             acls = acls_of(stored.acls)
         except ConfigError:
             raise
@@ -82,20 +85,25 @@ class AccountFile:
 
     def save(self, accounts: Accounts) -> None:
         """Raises DiskFull, OSError: the old content is still there."""
+        self._secrets = {user: self._secret(user) for user in accounts.users.values()}
         stored = StoredAccounts(
             users=[
                 StoredUser(
                     username=user.username,
-                    secret=self._cipher.encrypt(user.password.encode()).decode(),
+                    secret=secret,
                     user_type=user.user_type,
                     user_status=user.status,
                 )
-                for user in accounts.users.values()
+                for user, secret in self._secrets.items()
             ],
             acls=list(all_acls(accounts)),
         )
         self.path.parent.mkdir(parents=True, exist_ok=True)
         replace_private(self.path, stored.encode())
+
+    def _secret(self, user: User) -> str:
+        known = self._secrets.get(user)
+        return known or self._cipher.encrypt(user.password.encode()).decode()
 
     def _user(self, stored: StoredUser) -> User:
         from cryptography.fernet import InvalidToken

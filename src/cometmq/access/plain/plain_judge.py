@@ -44,7 +44,7 @@ class PlainJudge:
         if account is None:
             raise plain_refusal(f"No acl config for {key}")
         if account.white is not None and account.white(host):
-            return Identity(key, is_super=account.is_admin, is_free=True)
+            return Identity(key, is_free=True)
         if not account.verifier.is_signed(command):
             raise plain_refusal(f"Check signature failed for accessKey={key}")
         return account.identity

@@ -26,7 +26,9 @@ def _sent(topic_key: str, group_key: str) -> Rule:
         return [group_need(ext.get(group_key) or name.removeprefix(RETRY_PREFIX), SUB)]
 
     return named(
-        read, f"topic `{topic_key}`: Pub; if it is a retry topic, group `{group_key}`: Sub"
+        read,
+        f"topic `{topic_key}`: Pub; if it is a retry topic, group `{group_key}`: Sub",
+        keys=(topic_key, group_key),
     )
 
 
@@ -44,7 +46,7 @@ def _but_retry_topics(rule: Rule) -> Rule:
             if field.kind is Kind.GROUP or not is_retry
         ]
 
-    return named(read, f"{rule}; nothing for the topic if it is a retry topic")
+    return named(read, f"{rule}; nothing for the topic if it is a retry topic", keys=rule.keys)
 
 
 _UNCHECKED: Final = (

@@ -39,10 +39,14 @@ class Field(NamedTuple):
 
 
 class Names(NamedTuple):
-    """Reads the needs from where a ``Field`` cannot: a body, or a list. Raises RemoteProtocolError."""
+    """Reads the needs from where a ``Field`` cannot: a body, or a list. Raises RemoteProtocolError.
+
+    ``keys`` are the fields of the header that it reads; None if it reads more.
+    """
 
     read: Callable[[Command], Sequence[Need]]
     text: str
+    keys: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +66,10 @@ class Rule:
     @property
     def keys(self) -> tuple[str, ...] | None:
         """The fields that the needs depend on; None if they depend on more, and no decision can be kept."""
-        return None if self.names is not None else tuple(field.key for field in self.fields)
+        keys = tuple(field.key for field in self.fields)
+        if self.names is None:
+            return keys
+        return None if self.names.keys is None else keys + self.names.keys
 
     def needs(self, command: Command, cluster: str) -> list[Need]:
         """Without repetitions. Raises RemoteProtocolError if the request cannot be read."""
@@ -107,8 +114,10 @@ def fields(*given: Field, late: str = "") -> Rule:
     return Rule(fields=given, late=late)
 
 
-def named(read: Callable[[Command], Sequence[Need]], text: str) -> Rule:
-    return Rule(names=Names(read, text))
+def named(
+    read: Callable[[Command], Sequence[Need]], text: str, keys: tuple[str, ...] | None = None
+) -> Rule:
+    return Rule(names=Names(read, text, keys))
 
 
 def cluster(actions: frozenset[Action]) -> Rule:
