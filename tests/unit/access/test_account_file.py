@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,14 @@ def test_a_damaged_table_refuses_the_start(tmp_path: Path, content: str) -> None
 def test_a_later_version_refuses_the_start(tmp_path: Path) -> None:
     saved(tmp_path).path.write_text('{"version":2}')
     with pytest.raises(ConfigError, match="has version 2"):
+        AccountFile(tmp_path).load()
+
+
+def test_a_missing_package_refuses_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.fernet", None)
+    with pytest.raises(ConfigError, match=r"pip install 'cometmq\[accounts\]'"):
         AccountFile(tmp_path).load()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -163,6 +164,12 @@ def test_only_its_own_files_are_edited(home: Path) -> None:
     for foreign in ("/etc/passwd", f"{home}/conf/../conf/plain_acl.yml", f"{home}/conf/tools.yml"):
         with pytest.raises(ConfigError, match="no account file"):
             files.known(foreign)
+
+
+def test_a_missing_package_refuses_the_start(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(ConfigError, match=r"pip install 'cometmq\[accounts\]'"):
+        PlainFiles(home).load()
 
 
 def header(**given: object) -> UpdateAclConfigHeader:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable
+from functools import lru_cache
 
 from cometmq.base.errors import ConfigError
 
@@ -125,6 +126,7 @@ def _number(part: str, text: str, base: int, highest: int) -> int:
     return number
 
 
+@lru_cache(maxsize=4096)
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         found = ipaddress.ip_address(text)
