@@ -110,7 +110,6 @@ SCRIPT = (
     Step("updateSubGroupList -b {broker} -f {groups_file}", NEW),
     Step(f"setConsumeMode -b {{broker}} -t {TOPIC} -g {GROUP} -m POP -q 4", NEW),
     Step("haStatus -b {broker}", NEW),
-    Step("getBrokerEpoch -c {cluster}", NEW),
     Step("getColdDataFlowCtrInfo -b {broker}", NEW),
     Step(f"updateColdDataFlowCtrGroupConfig -b {{broker}} -g {GROUP} -v 100", NEW),
     Step(f"removeColdDataFlowCtrGroupConfig -b {{broker}} -g {GROUP}", NEW),
