@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
+from cometmq.access.inner_config import InnerConfig
 from cometmq.base.errors import ConfigError
 from cometmq.base.properties_file import decode_file, parse_properties
 from cometmq.broker.config.broker_config import load_broker_config
@@ -28,6 +29,7 @@ log = logging.getLogger("cometmq.broker")
 
 PORT_STEP: Final = 10
 """From one broker's port to the next one's: each has a port for slaves one above its own, and a VIP port two below."""
+_INNER_KEY: Final = "innerClientAuthenticationCredentials"
 FOLLOW_SECONDS_MAX: Final = 10.0
 FOLLOW_STEP_SECONDS: Final = 0.01
 
@@ -205,6 +207,7 @@ class Standalone:
     async def _start(self) -> None:
         namesrv_config, _ = load_namesrv_config(
             {
+                **self._inner_settings,
                 "listenPort": str(self._namesrv_port),
                 "bindAddress": self._bind_address,
                 "kvConfigPath": f"{self._data_directory}/namesrv/kvConfig.json",
@@ -226,6 +229,7 @@ class Standalone:
 
     async def _start_controller(self) -> None:
         config = ControllerConfig(
+            inner=InnerConfig(text=self._inner_settings.get(_INNER_KEY, "")),
             bind_address=self._bind_address,
             listen_port=self._controller_port,
             store_path=f"{self._data_directory}/controller",
@@ -233,6 +237,12 @@ class Standalone:
         self.controller = Controller(config)
         await self.controller.start()
         self._stack.push_async_callback(self.controller.stop)
+
+    @property
+    def _inner_settings(self) -> dict[str, str]:
+        """What all servers sign their requests to each other with."""
+        text = self._broker_settings.get(_INNER_KEY)
+        return {} if text is None else {_INNER_KEY: text}
 
     async def _stop_brokers(self) -> None:
         """Slaves first: what a master answers until its end has all its copies or says so."""

@@ -14,7 +14,7 @@ from tests.spark.tls_servers import certificates, tls_servers
 
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
-from cometmq.protocol.request_signature import SECURITY_TOKEN, is_signed_with
+from cometmq.protocol.request_signature import SECURITY_TOKEN, Verifier
 from cometmq.spark import register
 from cometmq.testing.cluster import Cluster, cluster
 
@@ -58,7 +58,7 @@ def test_every_request_is_signed_and_has_the_token(spark: Any, servers: Cluster)
 
     def answer(command: Command) -> Command | None:
         codes.add(command.code)
-        if not is_signed_with(command, "hush-hush"):
+        if not Verifier("hush-hush").is_signed(command):
             return command.reply(ResponseCode.NO_PERMISSION, "not signed")
         if (command.ext or {}).get(SECURITY_TOKEN) != "for-a-day":
             return command.reply(ResponseCode.NO_PERMISSION, "no token")

@@ -13,7 +13,7 @@ from cometmq.model.messages.sink_mark import SinkMark
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.reply_errors import NoPermission
-from cometmq.protocol.request_signature import is_signed_with
+from cometmq.protocol.request_signature import Verifier
 from cometmq.spark.client import open_client
 from cometmq.spark.sink.sink_options import read_sink_options
 from cometmq.spark.sink.sink_writer import SinkWriter
@@ -55,7 +55,7 @@ def test_every_request_is_signed() -> None:
 
         def guard(_: object, command: Command) -> Command | None:
             codes.append(command.code)
-            if is_signed_with(command, "hush-hush"):
+            if Verifier("hush-hush").is_signed(command):
                 return None
             return command.reply(ResponseCode.NO_PERMISSION, "not signed")
 

@@ -58,8 +58,12 @@ class Schema(Generic[C]):
         return load(self.config_class, meant), ignored
 
     def texts(self, config: C) -> dict[str, str]:
-        """All settings as strings by key."""
-        return {key: render(value_of(config, row)) for key, row in self.rows.items()}
+        """All settings but secrets, as strings by key."""
+        return {
+            key: render(value_of(config, row))
+            for key, row in self.rows.items()
+            if not row.is_secret
+        }
 
 
 class LiveSettings(Generic[C]):

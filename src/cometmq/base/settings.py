@@ -43,6 +43,7 @@ class Row:
     choices: tuple[str, ...] = ()
     live: bool = False
     next_start: bool = False
+    is_secret: bool = False
     kind: type = str
     default: Any = None
     path: tuple[str, ...] = ()
@@ -58,8 +59,12 @@ def setting(
     choices: tuple[str, ...] = (),
     live: bool = False,
     next_start: bool = False,
+    is_secret: bool = False,
 ) -> Any:
-    """A dataclass field that is a setting: ``file_bytes: int = setting("mappedFileSizeCommitLog", ...)``."""
+    """A dataclass field that is a setting: ``file_bytes: int = setting("mappedFileSizeCommitLog", ...)``.
+
+    A secret is neither in the repr of a config nor in what a server tells of its settings.
+    """
     row = Row(
         key=key,
         help=help,
@@ -68,8 +73,9 @@ def setting(
         choices=choices,
         live=live,
         next_start=next_start,
+        is_secret=is_secret,
     )
-    return dataclasses.field(default=default, metadata={"setting": row})
+    return dataclasses.field(default=default, metadata={"setting": row}, repr=not is_secret)
 
 
 def rows(config_class: type) -> tuple[Row, ...]:

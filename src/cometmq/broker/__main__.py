@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
@@ -81,6 +82,8 @@ def main(
         values = read_config_file(config_file)
         if name_servers:
             values["namesrvAddr"] = name_servers
+        if home := os.environ.get("ROCKETMQ_HOME"):
+            values.setdefault("rocketmqHome", home)
         config, without_effect = load_broker_config(values)
         ignored = {key: values[key] for key in without_effect}
         if print_all or print_important:
@@ -114,7 +117,7 @@ def _greeting(broker: Broker, config: BrokerConfig, config_file: str | None) -> 
         f"  flush           {config.store.flush.disk_type}",
         f"  configuration   {config_file or 'defaults (give a file with -c)'}",
     ]
-    if not network.is_loopback:
+    if not network.is_loopback and not config.access.is_enabled:
         lines.append(
             "WARNING: it listens beyond loopback without ACL; whoever reaches it may read, write and delete."
         )

@@ -302,10 +302,9 @@ class _Link:
             enable_acting_master=acting.is_enabled,
             heartbeat_timeout_millis=acting.silence_ms if acting.is_enabled else None,
         )
-        reply = await connection.call(
-            Command(code=RequestCode.REGISTER_BROKER, ext=encode_fields(header), body=body),
-            settings.timeout_ms / 1000,
-        )
+        command = Command(code=RequestCode.REGISTER_BROKER, ext=encode_fields(header), body=body)
+        self._client.sign(command)
+        reply = await connection.call(command, settings.timeout_ms / 1000)
         if reply.code != ResponseCode.SUCCESS:
             raise error_for(reply, self.name_server)
         self._told_over = connection
@@ -347,6 +346,7 @@ class _Link:
             ext=encode_fields(header),
             body=encode_data_version(self._table(()).data_version),
         )
+        self._client.sign(command)
         reply = await connection.call(command, self._settings().timeout_ms / 1000)
         if reply.code != ResponseCode.SUCCESS:
             raise error_for(reply, self.name_server)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cometmq.broker.access.may_touch import MayTouch, everybody_may
 from cometmq.broker.admin.admin_replies import Saved
 from cometmq.broker.admin.admin_room import AdminRoom
 from cometmq.broker.admin.topic_requests import Announce
@@ -31,18 +32,25 @@ class Rooms:
         saved: returns once every change made to the tables so far is on disk.
         announce: tells the name servers of changed topics and returns when they know, or did not answer.
         queues_of: the readable queues of a topic on all brokers, empty when nobody knows the topic.
+        may_touch: checks the topic of a record that a request names by its place.
 
     Raises:
         CorruptFile: a table of a room cannot be read.
     """
 
     def __init__(
-        self, core: BrokerCore, *, saved: Saved, announce: Announce, queues_of: QueuesOf
+        self,
+        core: BrokerCore,
+        *,
+        saved: Saved,
+        announce: Announce,
+        queues_of: QueuesOf,
+        may_touch: MayTouch = everybody_may,
     ) -> None:
         self.functions = FilterFunctions(core.live.current.filters, core.clock)
         self.schedule = open_schedule(core)
         self.timer = TimerRoom(core)
-        self.transaction = TransactionRoom(core)
+        self.transaction = TransactionRoom(core, may_touch)
         self.sink = SinkRoom(core)
         self.send = SendRoom(
             core,
@@ -50,8 +58,9 @@ class Rooms:
             timed=self.timer.timed,
             transactions=self.transaction.transactions,
             sinks=self.sink,
+            may_touch=may_touch,
         )
-        self.pull = PullRoom(core, functions=self.functions)
+        self.pull = PullRoom(core, functions=self.functions, may_touch=may_touch)
         self.pop = PopRoom(core)
         self.clients = ClientRoom(core, functions=self.functions, saved=saved, queues_of=queues_of)
         self.admin = AdminRoom(

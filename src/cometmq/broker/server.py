@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack
 from cometmq.base.clock import SystemClock
 from cometmq.base.disk import SystemFiles
 from cometmq.base.ports import Clock, Files
+from cometmq.broker.access.access_room import AccessRoom
 from cometmq.broker.cluster_view import ClusterView
 from cometmq.broker.config.broker_config import BrokerConfig
 from cometmq.broker.config.config_slices import SLAVE
@@ -51,6 +52,7 @@ class Broker:
     """
 
     core: BrokerCore
+    access: AccessRoom
     rooms: Rooms
     replication: ReplicationRoom
     role: Role
@@ -96,7 +98,7 @@ class Broker:
         """Serve from the return on.
 
         Raises:
-            ConfigError: an address that is none.
+            ConfigError: an address that is none, or accounts that cannot be read.
             StoreError, CorruptFile: the store cannot be opened; nothing in it was changed.
             RemotingError: a port cannot be had. Nothing is left running.
         """
@@ -108,6 +110,7 @@ class Broker:
         async with AsyncExitStack() as stack:
             await self._take_port(stack)
             core = self.core = self._open_core(stack)
+            access = self.access = await self._open_access(stack)
             saver = TableSaver((core.topics, core.groups, core.filters, core.modes))
             client, cluster, registration = self._join_cluster(stack)
             rooms = self.rooms = Rooms(
@@ -115,6 +118,7 @@ class Broker:
                 saved=saver.saved,
                 announce=registration.announce,
                 queues_of=cluster.readable_queues,
+                may_touch=access.check_topic,
             )
             rooms.register(self._ports)
             core.store.start()
@@ -129,6 +133,7 @@ class Broker:
                 delays=rooms.schedule,
                 timers=rooms.timer.timed,
                 sinks=rooms.sink.keeper,
+                accounts=access.accounts,
                 client=client,
             )
             acting = ActingMaster(
@@ -143,6 +148,7 @@ class Broker:
             duties = MasterDuties(core, rooms.duties)
             self.role = Role(core, duties, registration, self.replication)
             self._meet_controller(client, switch)
+            access.watch(self._ports)
             stack.push_async_callback(self.role.stop)
             await self.role.take_up()
             await self._listen()
@@ -199,12 +205,22 @@ class Broker:
         stack.callback(core.store.close)
         return core
 
+    async def _open_access(self, stack: AsyncExitStack) -> AccessRoom:
+        access = AccessRoom(self.live, self._clock, self.core.address)
+        await access.open()
+        access.register(self._ports)
+        stack.push_async_callback(access.stop)
+        access.start()
+        return access
+
     def _join_cluster(
         self, stack: AsyncExitStack
     ) -> tuple[RemotingClient, ClusterView, Registration]:
         config, core = self.live.current, self.core
         name_servers = split_addresses(config.network.name_servers)
-        client = self._client = RemotingClient(config=config.remoting_client, tls=config.tls)
+        client = self._client = RemotingClient(
+            config=config.remoting_client, tls=config.tls, sign=self.access.sign
+        )
         stack.push_async_callback(client.close)
         cluster = ClusterView(
             client=client, name_servers=name_servers, live=self.live, address=core.address
@@ -298,7 +314,7 @@ def _check(config: BrokerConfig) -> None:
 
 
 def _warn(config: BrokerConfig) -> None:
-    if not config.network.is_loopback:
+    if not config.network.is_loopback and not config.access.is_enabled:
         log.warning(
             "broker listens beyond loopback address=%s: without ACL whoever reaches it may read, write and delete",
             config.network.bind_address,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
+from cometmq.access.inner_config import InnerConfig
 from cometmq.base.errors import ConfigError, UsageError
 from cometmq.base.live_settings import LiveSettings, Schema
 from cometmq.base.ports import Files
@@ -91,6 +92,7 @@ class ControllerConfig:
         "Properties file with the tls.* settings; empty: plain text only.",
         default="",
     )
+    inner: InnerConfig = field(default_factory=InnerConfig)
     etcd: EtcdConfig = field(default_factory=EtcdConfig)
     remoting: RemotingServerConfig = field(default_factory=RemotingServerConfig)
 

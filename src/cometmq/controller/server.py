@@ -137,7 +137,7 @@ class Controller:
             on_close=self._connection_lost,
             descriptors_below=self._descriptors.connections_below,
         )
-        client = RemotingClient(tls=tls)
+        client = RemotingClient(tls=tls, sign=config.inner.sign)
         self.store.open()
         try:
             await remoting.start(config.bind_address, self.own_peer.port)

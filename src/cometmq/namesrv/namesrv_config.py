@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
+from cometmq.access.inner_config import InnerConfig
 from cometmq.base.errors import ConfigError
 from cometmq.base.live_settings import Schema
 from cometmq.base.settings import Row, rows, setting
@@ -149,6 +150,7 @@ class NamesrvConfig:
         default="",
     )
     address_service: AddressServiceConfig = field(default_factory=AddressServiceConfig)
+    inner: InnerConfig = field(default_factory=InnerConfig)
     remoting: RemotingServerConfig = field(default_factory=RemotingServerConfig)
 
     def __post_init__(self) -> None:

@@ -93,7 +93,7 @@ class NameServer:
             on_close=self._connection_lost,
             descriptors_below=self._descriptors.connections_below,
         )
-        client = RemotingClient(tls=tls)
+        client = RemotingClient(tls=tls, sign=config.inner.sign)
         await remoting.start(config.bind_address, config.listen_port)
         self._remoting, self._client = remoting, client
         if config.address_service.port:

@@ -175,6 +175,7 @@ class RequestCode(IntEnum):
     CLOSE_SINK = 29004
     HAND_OVER = 29005
     GET_SINK_LANES = 29006
+    GET_ACCOUNTS = 29007
 
 
 class ResponseCode(IntEnum):

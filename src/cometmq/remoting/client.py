@@ -21,6 +21,9 @@ logger = logging.getLogger("cometmq.remoting")
 
 _SHUTDOWN_SECONDS = 1.0
 
+Sign = Callable[[Command], None]
+"""Adds what tells the server whom a request comes from."""
+
 OnOpen = Callable[[str], None]
 """Hears the address, as it was given, of each connection that was opened."""
 
@@ -36,8 +39,10 @@ class RemotingClient:
         tls: TlsConfig | None = None,
         on_open: OnOpen | None = None,
         on_close: OnClose | None = None,
+        sign: Sign | None = None,
     ) -> None:
         """Raises ConfigError when the TLS settings cannot be used."""
+        self._sign = sign
         self._config = config or RemotingClientConfig()
         self._ssl = tls.client_context() if tls is not None else None
         self._on_open = on_open
@@ -81,6 +86,7 @@ class RemotingClient:
         Raises:
             ConnectFailed, CallTimedOut, ConnectionLost, TooManyInFlight: see ``Connection.call``.
         """
+        self.sign(command)
         connection = self._by_address.get(address)
         if connection is None or connection.is_closed:
             loop = asyncio.get_running_loop()
@@ -101,10 +107,16 @@ class RemotingClient:
         Raises:
             ConnectFailed, CallTimedOut, ConnectionLost: it was certainly not sent.
         """
+        self.sign(command)
         connection = await self.connection(address)
         if connection.is_congested:
             await connection.drained(self._config.connect_millis_max / 1000)
         connection.oneway(command)
+
+    def sign(self, command: Command) -> None:
+        """For those who call on a connection themselves; ``call`` and ``oneway`` do it."""
+        if self._sign is not None:
+            self._sign(command)
 
     async def close(self) -> None:
         """Close all connections; calls under way end with ConnectionLost."""

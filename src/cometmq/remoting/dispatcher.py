@@ -53,6 +53,11 @@ class Dispatcher:
         assert code not in self._handlers, f"request code {code} has a handler already"
         self._handlers[int(code)] = handler
 
+    def wrap(self, code: int, wrapped: Callable[[Handler], Handler]) -> None:
+        """Replace the handler of a code, if there is one, by what ``wrapped`` makes of it."""
+        if (handler := self._handlers.get(code)) is not None:
+            self._handlers[int(code)] = wrapped(handler)
+
     def gather(self, codes: Iterable[int], finish: Finish) -> None:
         """Make the requests with these codes one kind of work, done together in each turn of the loop.
 

@@ -44,7 +44,10 @@ class TlsConfig:
         "tls.server.keyPath", "Private key of the server, PEM.", default=""
     )
     server_key_password: str = setting(
-        "tls.server.keyPassword", "Password of the server's private key.", default=""
+        "tls.server.keyPassword",
+        "Password of the server's private key.",
+        default="",
+        is_secret=True,
     )
     server_cert_path: str = setting(
         "tls.server.certPath", "Certificate chain of the server, PEM.", default=""
@@ -62,7 +65,7 @@ class TlsConfig:
         "tls.client.keyPath", "Private key for outgoing connections, PEM.", default=""
     )
     client_key_password: str = setting(
-        "tls.client.keyPassword", "Password of that private key.", default=""
+        "tls.client.keyPassword", "Password of that private key.", default="", is_secret=True
     )
     client_cert_path: str = setting(
         "tls.client.certPath", "Certificate chain for outgoing connections, PEM.", default=""

@@ -67,6 +67,9 @@ class ClientStub:
     def __init__(self, servers: dict[str, NameServerStub]) -> None:
         self._servers = servers
 
+    def sign(self, command: Command) -> None:
+        """No account."""
+
     async def connection(self, address: str) -> NameServerStub:
         server = self._servers[address]
         if server.is_down:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
+from cometmq.access.access_config import AccessConfig
 from cometmq.base.errors import ConfigError
 from cometmq.base.properties_file import render_properties
 from cometmq.base.setting_keys import sort_keys
@@ -72,6 +73,7 @@ class BrokerConfig:
     acting: ActingConfig = field(default_factory=ActingConfig)
     controller: ControllerConfig = field(default_factory=ControllerConfig)
     replication: ReplicationConfig = field(default_factory=ReplicationConfig)
+    access: AccessConfig = field(default_factory=AccessConfig)
     store: StoreConfig = field(default_factory=StoreConfig)
     remoting: RemotingServerConfig = field(default_factory=RemotingServerConfig)
     remoting_client: RemotingClientConfig = field(default_factory=RemotingClientConfig)
@@ -154,7 +156,11 @@ def resolved(config: BrokerConfig) -> BrokerConfig:
 
 def config_text(config: BrokerConfig, ignored: Mapping[str, str] | None = None) -> str:
     """All settings but secrets as ``key=value`` lines sorted by key, those without effect as they were given."""
-    values = {key: render(value_of(config, row)) for key, row in broker_rows().items()}
+    values = {
+        key: render(value_of(config, row))
+        for key, row in broker_rows().items()
+        if not row.is_secret
+    }
     values.update(ignored or {})
     shown = sorted((key, text) for key, text in values.items() if not _is_secret(key))
     return render_properties(dict(shown))

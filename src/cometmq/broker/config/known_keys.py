@@ -200,10 +200,6 @@ _OLD_KEYS = """
     storePathConsumeQueue storePathIndex storeCheckpoint abortFile checkTransactionMessageEnable
 """
 
-_NO_ACCOUNTS = (
-    "this broker has no access control, so whoever reaches its port may read, write and delete; "
-    "remove the key and guard the port by network or by TLS client certificates"
-)
 _NO_REPLICAS = "this broker has no Raft log; remove the key, and set brokerRole or enableControllerMode for replicas"
 _NO_ESCAPE = (
     "a slave that stands in for its master writes nothing, here or elsewhere: delayed and timed messages, transactions "
@@ -214,9 +210,6 @@ _NO_PROPERTY_CRC = (
 )
 
 _UNMET: Final = {
-    "aclEnable": _NO_ACCOUNTS,
-    "authenticationEnabled": _NO_ACCOUNTS,
-    "authorizationEnabled": _NO_ACCOUNTS,
     "enableDLegerCommitLog": _NO_REPLICAS,
     "enableRemoteEscape": _NO_ESCAPE,
     "enabledAppendPropCRC": _NO_PROPERTY_CRC,

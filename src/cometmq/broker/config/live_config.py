@@ -28,7 +28,7 @@ from cometmq.model.topic import DataVersion
 
 log = logging.getLogger("cometmq.broker")
 
-_PROTECTED = frozenset({"configBlackList", "rocketmqHome", "messageStorePlugIn"})
+_PROTECTED = frozenset({"configBlackList", "messageStorePlugIn"})
 
 # Without meaning here, but exportConfigs of RocketMQ 4.9's mqadmin fails when a broker does not tell them.
 _ALWAYS_TOLD = {"filterServerNums": "0", "useTLS": "false"}

@@ -26,6 +26,7 @@ from cometmq.broker.config.broker_config import BrokerConfig
 from cometmq.broker.config.live_config import LiveConfig
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
+from cometmq.protocol.request_signature import PASSED_ON_MARK
 from cometmq.remoting.client import RemotingClient
 from cometmq.remoting.connection import Connection
 
@@ -43,9 +44,6 @@ PASSED_ON: Final = frozenset(
         RequestCode.RECALL_MESSAGE,
     }
 )
-MARK: Final = "cometmqPassedOn"
-"""A field of requests that were passed on."""
-
 SECONDS_MAX: Final = 2.5
 """A little less than clients wait."""
 PAUSE_SECONDS: Final = 0.02
@@ -105,7 +103,7 @@ class PassOn:
             self._is_open = True
             return None
         body_bytes = len(command.body)
-        if command.ext is not None and MARK in command.ext:
+        if command.ext is not None and PASSED_ON_MARK in command.ext:
             return _refusal(command, "this broker is not the master")
         if (
             self._under_way >= UNDER_WAY_MAX
@@ -176,7 +174,7 @@ class PassOn:
 def _marked(command: Command) -> Command:
     return Command(
         code=command.code,
-        ext={**(command.ext or {}), MARK: "1"},
+        ext={**(command.ext or {}), PASSED_ON_MARK: "1"},
         body=command.body,
         language=command.language,
         version=command.version,

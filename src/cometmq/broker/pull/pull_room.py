@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cometmq.broker.access.may_touch import MayTouch
 from cometmq.broker.core import BrokerCore
 from cometmq.broker.filters.functions.pool import FilterFunctions
 from cometmq.broker.pull.bulk_pull_processor import BulkPullProcessor
@@ -12,9 +13,15 @@ from cometmq.broker.request_ports import RequestPorts
 
 
 class PullRoom:
-    """Args: functions: judge messages for groups that filter by a Python function."""
+    """
+    Args:
+        functions: judge messages for groups that filter by a Python function.
+        may_touch: checks the topic of a record that is looked up by its place.
+    """
 
-    def __init__(self, core: BrokerCore, *, functions: FilterFunctions) -> None:
+    def __init__(
+        self, core: BrokerCore, *, functions: FilterFunctions, may_touch: MayTouch
+    ) -> None:
         self._read_ahead = core.store.read_ahead
         self._pulls = PullProcessor(
             live=core.live,
@@ -38,7 +45,7 @@ class PullRoom:
         self._offsets = OffsetProcessor(
             offsets=core.offsets, topics=core.topics, creation=core.creation, store=core.store
         )
-        self._queries = QueryProcessor(core.store, core.live)
+        self._queries = QueryProcessor(core.store, core.live, may_touch)
 
     def register(self, ports: RequestPorts) -> None:
         ports.serve_reads(self._pulls, self._bulk_pulls)

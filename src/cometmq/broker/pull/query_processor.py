@@ -6,7 +6,12 @@ GET_EARLIEST_MSG_STORETIME.
 
 from __future__ import annotations
 
+import logging
+
+from cometmq.access.rules.need import SUB_GET
+from cometmq.broker.access.may_touch import MayTouch, topic_of
 from cometmq.broker.config.live_config import LiveConfig
+from cometmq.model.messages.record import BadRecord, decode_record
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Body, Command
 from cometmq.protocol.fields import decode_fields
@@ -22,11 +27,16 @@ from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.store.message_store import MessageStore
 
+log = logging.getLogger("cometmq.broker")
+
 
 class QueryProcessor:
-    def __init__(self, store: MessageStore, live: LiveConfig) -> None:
+    """Args: may_touch: checks the topic of a record that is looked up by its place."""
+
+    def __init__(self, store: MessageStore, live: LiveConfig, may_touch: MayTouch) -> None:
         self._store = store
         self._live = live
+        self._may_touch = may_touch
 
     def register(self, dispatcher: Dispatcher) -> None:
         dispatcher.add(RequestCode.QUERY_MESSAGE, self.by_key)
@@ -64,12 +74,16 @@ class QueryProcessor:
 
     def by_position(self, connection: Connection, command: Command) -> Command:
         offset = decode_fields(ViewMessageHeader, command.ext).offset
-        record = self._store.record_at(offset)
-        if record is None:
-            raise Refused(
-                ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}"
-            )
-        return _with_parts(command.reply(), [record])
+        view = self._store.record_at(offset)
+        if view is not None:
+            try:
+                record = decode_record(view)
+            except BadRecord as error:
+                log.error("record damaged offset=%d error=%s", offset, error)
+            else:
+                self._may_touch(connection, command, topic_of(record), SUB_GET)
+                return _with_parts(command.reply(), [view])
+        raise Refused(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
 
     def offset_by_time(self, connection: Connection, command: Command) -> Command:
         header = decode_fields(SearchOffsetHeader, command.ext)

@@ -6,6 +6,7 @@
     request modes                 replaced
     timer metrics                 kept for a RocketMQ broker that takes over the store
     lanes of sinks                noted for the day on which this broker becomes the master
+    accounts                      replaced, if this broker keeps any
 
 How far the master has delivered is believed no sooner than this broker's log holds what was delivered: otherwise a
 promotion would lose messages whose delivered copies never came. Bodies are decoded in a worker thread and taken over
@@ -83,6 +84,12 @@ class SinkLanes(Protocol):
     def cut(self, log_end: int) -> None: ...
 
 
+class AccountsOfMaster(Protocol):
+    """What is needed of ``AccountKeeper``."""
+
+    async def take_over(self, body: bytes) -> None: ...
+
+
 class Caller(Protocol):
     """What is needed of ``RemotingClient``."""
 
@@ -109,6 +116,7 @@ class MetadataSync:
         delays: how far delay levels are delivered.
         timers: the same of messages with a time of delivery.
         sinks: what sinks that write every row once have written.
+        accounts: users and acls; None if this broker keeps none.
     """
 
     def __init__(
@@ -119,6 +127,7 @@ class MetadataSync:
         timers: TimedDeliveries,
         sinks: SinkLanes,
         client: Caller,
+        accounts: AccountsOfMaster | None = None,
         period_seconds: float = sync_plan.PERIOD_SECONDS,
     ) -> None:
         """Raises CorruptFile when the commits that a master still has to get cannot be read."""
@@ -126,6 +135,7 @@ class MetadataSync:
         self._delays = delays
         self._timers = timers
         self._sinks = sinks
+        self._accounts = accounts
         self._client = client
         self._period_seconds = period_seconds
         self._plan = SyncPlan()
@@ -147,6 +157,7 @@ class MetadataSync:
             sync_plan.TIMERS: partial(self._hold, sync_plan.TIMERS),
             sync_plan.LOG_END: self._take_held,
             sync_plan.SINKS: self._sink_lanes,
+            sync_plan.ACCOUNTS: self._account_table,
         }
         self._config_directory = core.live.current.store.path("config")
         self._strays = StrayCommits(self._config_directory, core.files)
@@ -369,6 +380,14 @@ class MetadataSync:
         )
         if write is not None:
             await asyncio.to_thread(write)
+
+    async def _account_table(self, master: str) -> None:
+        if self._accounts is None:
+            return
+        body = await self._new_body(master, sync_plan.ACCOUNTS)
+        if body is not None:
+            await self._accounts.take_over(body)
+            self._taken(sync_plan.ACCOUNTS, body)
 
     async def _hold(self, question: Question, master: str) -> None:
         log_offset = self._core.store.max_physical

@@ -13,6 +13,8 @@ import logging
 from random import randrange
 from typing import Final
 
+from cometmq.access.rules.need import SUB
+from cometmq.broker.access.may_touch import MayTouch, topic_of
 from cometmq.broker.broker_stats import BrokerStats
 from cometmq.broker.clients.client_registry import ClientRegistry
 from cometmq.broker.config.live_config import LiveConfig
@@ -53,7 +55,9 @@ class SendBackProcessor:
         creation: TopicCreation,
         stats: BrokerStats,
         durability: Durability,
+        may_touch: MayTouch,
     ) -> None:
+        self._may_touch = may_touch
         self._live = live
         self._store = store
         self._schedule = schedule
@@ -80,6 +84,7 @@ class SendBackProcessor:
                 f"the topic[{retry_topic.topic_name}] sending message is forbidden",
             )
         record = self._record(header.offset)
+        self._may_touch(connection, command, topic_of(record), SUB)
         times_max = group.retry_max_times
         if header.max_reconsume_times is not None and command.version >= LIMIT_VERSION_MIN:
             times_max = self._limit(connection, header.group, header.max_reconsume_times)

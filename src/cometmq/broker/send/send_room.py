@@ -5,6 +5,7 @@ What is delivered later goes to the rooms that wait for it; those are the doors 
 
 from __future__ import annotations
 
+from cometmq.broker.access.may_touch import MayTouch
 from cometmq.broker.config.broker_config import BrokerConfig
 from cometmq.broker.core import BrokerCore
 from cometmq.broker.request_ports import RequestPorts
@@ -27,6 +28,7 @@ class SendRoom:
         timed: TimedMessages,
         transactions: Transactions,
         sinks: SinkRoom,
+        may_touch: MayTouch,
     ) -> None:
         config = core.live.current
         self.flow = FlowControl(config.flow, log_file_bytes=config.store.log.file_bytes)
@@ -55,6 +57,7 @@ class SendRoom:
             creation=core.creation,
             stats=core.stats,
             durability=core.durability,
+            may_touch=may_touch,
         )
         self._replies = ReplyProcessor(
             live=core.live,

@@ -10,7 +10,9 @@ import logging
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from cometmq.access.rules.need import PUB
 from cometmq.base.errors import UsageError
+from cometmq.broker.access.may_touch import MayTouch, topic_of
 from cometmq.broker.config.live_config import LiveConfig
 from cometmq.broker.durability import Durability
 from cometmq.broker.send.store_refusals import refusal_of
@@ -43,8 +45,14 @@ _DECISIONS: Final = {
 
 class TransactionProcessor:
     def __init__(
-        self, *, live: LiveConfig, transactions: Transactions, durability: Durability
+        self,
+        *,
+        live: LiveConfig,
+        transactions: Transactions,
+        durability: Durability,
+        may_touch: MayTouch,
     ) -> None:
+        self._may_touch = may_touch
         self._live = live
         self._transactions = transactions
         self._durability = durability
@@ -78,6 +86,7 @@ class TransactionProcessor:
             )
             return None
         half = self._half(header)
+        self._may_touch(connection, command, topic_of(half), PUB)
         stored = self._stored(lambda: self._transactions.end(half, decision))
         if stored is None:
             log.info(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cometmq.broker.access.may_touch import MayTouch
 from cometmq.broker.core import BrokerCore
 from cometmq.broker.request_ports import RequestPorts
 from cometmq.broker.transaction.questions import ProducerQuestions
@@ -10,7 +11,9 @@ from cometmq.broker.transaction.transactions import Transactions
 
 
 class TransactionRoom:
-    def __init__(self, core: BrokerCore) -> None:
+    """Args: may_touch: checks the topic of a half message that a request is about."""
+
+    def __init__(self, core: BrokerCore, may_touch: MayTouch) -> None:
         self.transactions = Transactions(
             live=core.live,
             store=core.store,
@@ -21,7 +24,10 @@ class TransactionRoom:
             clock=core.clock,
         )
         self._ends = TransactionProcessor(
-            live=core.live, transactions=self.transactions, durability=core.durability
+            live=core.live,
+            transactions=self.transactions,
+            durability=core.durability,
+            may_touch=may_touch,
         )
 
     def register(self, ports: RequestPorts) -> None:

@@ -13,7 +13,7 @@ from cometmq.protocol.json_body import JsonBody
 class User(JsonBody):
     """``user_type`` is Super or Normal, ``user_status`` enable or disable. A repr must not show the password."""
 
-    username: str
+    username: str = ""
     password: str | None = None
     user_type: str | None = None
     user_status: str | None = None

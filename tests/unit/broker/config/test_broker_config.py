@@ -40,9 +40,6 @@ def test_a_broker_conf_of_rocketmq_is_read_unchanged() -> None:
 @pytest.mark.parametrize(
     ("key", "reason"),
     [
-        ("aclEnable", "no access control"),
-        ("authenticationEnabled", "no access control"),
-        ("authorizationEnabled", "no access control"),
         ("enableDLegerCommitLog", "has no Raft log"),
         ("enabledAppendPropCRC", "not its properties"),
         ("useTLS", "tls.enable"),
@@ -57,8 +54,8 @@ def test_protection_that_is_not_there_refuses_the_start(key: str, reason: str) -
 
 
 def test_the_reason_comes_before_other_mistakes() -> None:
-    with pytest.raises(ConfigError, match="no access control"):
-        load_broker_config({"brokerId": "-1", "noSuchKey": "1", "aclEnable": "true"})
+    with pytest.raises(ConfigError, match="has no Raft log"):
+        load_broker_config({"brokerId": "-1", "noSuchKey": "1", "enableDLegerCommitLog": "true"})
 
 
 def test_no_key_belongs_to_two_settings() -> None:

@@ -99,13 +99,21 @@ def test_a_setting_of_the_start_is_stored_and_the_answer_says_so(rig: Any) -> No
     assert file_of(rig) == "# settings\nmaxErrorRateOfBloomFilter=10\nbrokerPermission=4\n"
 
 
-@pytest.mark.parametrize("key", ["aclEnable", "authenticationEnabled"])
+@pytest.mark.parametrize("key", ["enableDLegerCommitLog", "enableRemoteEscape"])
 def test_protection_that_is_not_there_cannot_be_turned_on(rig: Any, key: str) -> None:
     assert rig.ask(25, None, f"{key}=false\n".encode()).code == 0
     reply = rig.ask(25, None, f"{key}=true\n".encode())
     assert reply.code == 1
     assert f"{key}='true' cannot be met" in reply.remark
     assert file_of(rig) == f"# settings\n{key}=false\n"
+
+
+@pytest.mark.parametrize(
+    "key", ["aclEnable", "authenticationEnabled", "accessChecks", "initAuthenticationUser"]
+)
+def test_what_protects_the_broker_cannot_be_changed_over_the_network(rig: Any, key: str) -> None:
+    reply = rig.ask(25, None, f"{key}=false\n".encode())
+    assert (reply.code, file_of(rig)) == (16, "# settings\n")
 
 
 def test_no_settings_change_nothing(rig: Any) -> None:

@@ -12,9 +12,10 @@ from cometmq.base.errors import CallTimedOut, ConnectFailed
 from cometmq.broker.config.broker_config import BrokerConfig
 from cometmq.broker.config.live_config import LiveConfig
 from cometmq.broker.controller_client import pass_on
-from cometmq.broker.controller_client.pass_on import MARK, PassOn
+from cometmq.broker.controller_client.pass_on import PassOn
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import FLAG_ONEWAY, Command
+from cometmq.protocol.request_signature import PASSED_ON_MARK
 from cometmq.remoting.client import RemotingClient
 from cometmq.remoting.connection import Connection
 from cometmq.testing.fake_clock import FakeClock
@@ -99,7 +100,7 @@ def test_a_slave_gives_the_masters_answer() -> None:
     assert (reply.code, reply.opaque, reply.remark) == (0, 5, "its remark")
     assert reply.ext == {"queueOffset": "7"}
     (passed,) = place.client.sent
-    assert (passed.code, passed.body, passed.ext) == (310, b"body", {"b": "T", MARK: "1"})
+    assert (passed.code, passed.body, passed.ext) == (310, b"body", {"b": "T", PASSED_ON_MARK: "1"})
 
 
 def test_only_what_needs_the_master_is_passed_on() -> None:
@@ -111,7 +112,7 @@ def test_only_what_needs_the_master_is_passed_on() -> None:
 def test_a_request_is_passed_on_once() -> None:
     place = Place()
     command = send()
-    command.ext = {MARK: "1"}
+    command.ext = {PASSED_ON_MARK: "1"}
     reply = place.ask(command)
     assert reply is not None
     assert (reply.code, place.client.sent) == (GONE, [])

@@ -1,7 +1,7 @@
 """What a slave asks its master for, in which order, and which failures are worth a line in the log.
 
 RocketMQ's slaves ask in the same order. Masters of RocketMQ 4.9 do not know some of the requests, and those of both
-series not the one about sinks, which is normal.
+series not the ones about sinks and accounts, which is normal.
 """
 
 from __future__ import annotations
@@ -39,9 +39,13 @@ MODES: Final = Question(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, "request modes
 TIMER_METRICS: Final = Question(RequestCode.GET_TIMER_METRICS, "timer metrics", is_new=True)
 TIMERS: Final = Question(RequestCode.GET_TIMER_CHECK_POINT, "timer checkpoint", is_new=True)
 SINKS: Final = Question(RequestCode.GET_SINK_LANES, "lanes of sinks", is_new=True)
+ACCOUNTS: Final = Question(RequestCode.GET_ACCOUNTS, "accounts", is_new=True)
 LOG_END: Final = Question(RequestCode.GET_BROKER_RUNTIME_INFO, "end of the log")
 
-ROUND: Final = (TOPICS, OFFSETS, DELAYS, GROUPS, MODES, TIMER_METRICS, TIMERS, LOG_END, SINKS)
+ROUND: Final = (
+    *(TOPICS, OFFSETS, DELAYS, GROUPS, MODES, TIMER_METRICS, TIMERS, LOG_END, SINKS),
+    ACCOUNTS,
+)
 
 
 class SyncPlan:

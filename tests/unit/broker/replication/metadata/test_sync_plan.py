@@ -11,7 +11,7 @@ UNKNOWN_THERE = error_for(Command(3, remark=" request type 60 not supported"), "
 
 
 def test_the_order_is_the_one_of_rocketmq_and_our_own_question_is_the_last() -> None:
-    assert [question.code for question in ROUND] == [21, 43, 45, 201, 402, 61, 60, 28, 29006]
+    assert [question.code for question in ROUND] == [21, 43, 45, 201, 402, 61, 60, 28, 29006, 29007]
 
 
 def test_a_cause_is_told_once_until_it_was_gone_or_another_came() -> None:

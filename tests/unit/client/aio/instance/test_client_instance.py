@@ -16,7 +16,7 @@ from cometmq.protocol.bodies.heartbeat import ConsumerList, decode_heartbeat
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.reply_errors import SystemFault
-from cometmq.protocol.request_signature import is_signed_with
+from cometmq.protocol.request_signature import Verifier
 
 NAMES = "n:9876"
 HEART_BEAT, UNREGISTER = RequestCode.HEART_BEAT, RequestCode.UNREGISTER_CLIENT
@@ -100,7 +100,7 @@ async def test_every_request_is_signed(cluster: Any) -> None:
     for _, command in cluster.calls:
         assert command.ext["AccessKey"] == "me"
         assert command.ext["SecurityToken"] == "token"
-        assert is_signed_with(command, "hush")
+        assert Verifier("hush").is_signed(command)
 
 
 async def test_a_role_is_known_to_brokers_at_once_and_until_it_leaves(

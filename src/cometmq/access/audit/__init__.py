@@ -1,0 +1,1 @@
+"""Who changed what: one line of JSON per request that changes something."""
