@@ -66,13 +66,13 @@ class AccessConfig:
         "authenticationProvider",
         "There is only the default one.",
         default=AUTHENTICATION_PROVIDER,
-        choices=(AUTHENTICATION_PROVIDER,),
+        choices=(AUTHENTICATION_PROVIDER, ""),
     )
     authorization_provider: str = setting(
         "authorizationProvider",
         "There is only the default one.",
         default=AUTHORIZATION_PROVIDER,
-        choices=(AUTHORIZATION_PROVIDER,),
+        choices=(AUTHORIZATION_PROVIDER, ""),
     )
     users_provider: str = setting(
         "authenticationMetadataProvider",
@@ -90,13 +90,13 @@ class AccessConfig:
         "authenticationStrategy",
         "Both check the signature of every request here.",
         default=_AUTHENTICATION_STRATEGIES[0],
-        choices=_AUTHENTICATION_STRATEGIES,
+        choices=(*_AUTHENTICATION_STRATEGIES, ""),
     )
     authorization_strategy: str = setting(
         "authorizationStrategy",
         "Both keep decisions until accounts change.",
         default=_AUTHORIZATION_STRATEGIES[0],
-        choices=_AUTHORIZATION_STRATEGIES,
+        choices=(*_AUTHORIZATION_STRATEGIES, ""),
     )
     authentication_whitelist: str = setting(
         "authenticationWhitelist",
