@@ -1,0 +1,49 @@
+"""A run of sends: neighbours in what a connection received at once, which a server may take as one request.
+
+The compiled twin (``native.sends``) cuts runs of the sends that need no decision of their own, and whoever handles them
+works on all at once. Everybody else takes a run apart, frame by frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol
+
+RUN: Final = -310
+"""The code of a run. Requests never have a negative one that a server handles."""
+
+
+class SendRun(Protocol):
+    code: int
+    """``RUN``."""
+    flag: int
+    """0."""
+
+    @property
+    def end(self) -> int:
+        """Where the run ends in what was received."""
+        ...
+
+    def __len__(self) -> int:
+        """How many messages it has. A request has one, or several that it sends as a batch."""
+        ...
+
+    def frame(self, at: int, /) -> bytes:
+        """The request that begins at a message, as it came."""
+        ...
+
+    def after(self, at: int, /) -> int:
+        """At which message the request after that one begins."""
+        ...
+
+
+def starts_of(run: SendRun) -> Iterator[int]:
+    """At which messages the requests of a run begin."""
+    at = 0
+    while at < len(run):
+        yield at
+        at = run.after(at)
+
+
+CutRun = Callable[[bytes, int, int], SendRun | None]
+"""Takes what was received, where the next frame begins, and the size of the largest frame."""
