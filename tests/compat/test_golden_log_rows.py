@@ -24,8 +24,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @pytest.mark.parametrize("version", ["4.9.7", "5.5.0"])
 @pytest.mark.parametrize("min_partitions", [1, 9])
+@pytest.mark.parametrize("check_crc", ["true", "false"])
 def test_rows_are_what_the_java_client_read(
-    version: str, min_partitions: int, tmp_path: Path
+    version: str, min_partitions: int, check_crc: str, tmp_path: Path
 ) -> None:
     root = unpack_golden(version, tmp_path)
     text = (GOLDEN / f"store-{version}" / "expected.jsonl").read_text(encoding="utf-8")
@@ -36,7 +37,7 @@ def test_rows_are_what_the_java_client_read(
             "columns": ",".join(COLUMNS + LOG_COLUMNS),
             "minPartitions": str(min_partitions),
             "brokerName": "golden",
-            "checkCrc": "true",
+            "checkCrc": check_crc,
         }
     )
     pieces = LogPlanner(options).batch()

@@ -9,8 +9,19 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from tests.simulation.store_lives import (
+    A0,
+    A1,
+    B0,
+    KILL,
+    MOMENTS,
+    POWER,
+    calls_of_life,
+    crash_in_recovery,
+    live,
+    shorten_rounds,
+)
 
-from cometmq.store.queues import consume_queues
 from cometmq.testing.faulty_files import Moment, Outage
 from cometmq.testing.store_scenario import (
     make_message,
@@ -20,42 +31,12 @@ from cometmq.testing.store_scenario import (
 )
 from cometmq.testing.store_simulation import StoreSimulation
 
-A0, A1, B0, B1 = ("A", 0), ("A", 1), ("Topic-B", 0), ("Topic-B", 1)
-MOMENTS = list(Moment)
-KILL, POWER = Outage.PROCESS_KILL, Outage.POWER_LOSS
 SEEDS = range(12)
-
-
-def live(simulation: StoreSimulation) -> None:
-    """A little of everything, over several files of each kind."""
-    put_many(simulation, A0, 1, 9, 120)
-    simulation.put([make_message(B0, number, 40) for number in range(5)])
-    simulation.flush()
-    put_up_to_file_end(simulation, make_message(A1, 3, 0), 0)
-    put_many(simulation, B1, 30, 6, 200)
-    simulation.maintain()
-    simulation.flush()
-    simulation.clock.advance(80 * 3600)
-    simulation.maintain()
-    simulation.delete_topic("Topic-B")
-    put_many(simulation, B0, 60, 4)
-    simulation.flush()
-    simulation.stop_and_start()
-    put_many(simulation, A0, 90, 3)
-
-
-def calls_of(simulation: StoreSimulation) -> int:
-    before = simulation.files.call_count
-    live(simulation)
-    return simulation.files.call_count - before
 
 
 @pytest.fixture
 def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Queue entries are written after every other put, one queue at a time."""
-    monkeypatch.setattr(consume_queues, "WAITING_MIN", 2)
-    monkeypatch.setattr(consume_queues, "WAITING_PER_QUEUE", 1)
-    monkeypatch.setattr(consume_queues, "ROUND_PART", 1)
+    shorten_rounds(monkeypatch)
 
 
 @pytest.mark.usefixtures("short_rounds")
@@ -66,7 +47,7 @@ def test_every_disk_call_of_a_life_with_short_rounds(outage: Outage) -> None:
 
 @pytest.mark.parametrize("outage", [KILL, POWER])
 def test_every_disk_call_of_a_life(outage: Outage) -> None:
-    total = calls_of(small_store(0))
+    total = calls_of_life(small_store(0))
     assert total > 100
     for calls in range(1, total + 1):
         simulation = small_store(calls)
@@ -77,26 +58,8 @@ def test_every_disk_call_of_a_life(outage: Outage) -> None:
 
 @pytest.mark.parametrize(("first", "second"), list(itertools.product([KILL, POWER], repeat=2)))
 def test_every_disk_call_of_a_recovery(first: Outage, second: Outage) -> None:
-    """What a recovery has mended must stay mended: over its own crash, and over a power loss long after."""
     for calls in range(1, 40):
-        simulation = small_store(calls)
-        put_many(simulation, A0, 1, 9, 120)
-        simulation.flush()
-        put_many(simulation, A1, 20, 7, 200)
-        simulation.put([make_message(B0, number, 40) for number in range(5)])
-        simulation.store.maintain()
-        in_recovery = [(calls, MOMENTS[calls % 3], second)]
-        simulation.prepare_crash(10_000, Moment.BEFORE, first, in_recovery)
-        simulation.crash(first)
-        put_many(simulation, B0, 40, 3)
-        simulation.stop_and_start()
-        simulation.crash(POWER)
-        put_many(simulation, B1, 50, 12, 300)
-        simulation.flush()
-        simulation.clock.advance(80 * 3600)
-        simulation.maintain()
-        simulation.crash(POWER)
-        simulation.finish()
+        crash_in_recovery(small_store(calls), calls, first, second)
 
 
 @pytest.mark.parametrize("calls_left", range(6))

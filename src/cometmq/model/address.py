@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from functools import lru_cache
+from typing import Final
 
 from cometmq.base.errors import UsageError
+
+_NO_HOST: Final = re.compile(r"[\s/,;\0]")
+"""What stands in no host: in a URL, between several addresses in a row, or in what a hostile peer sent."""
 
 
 @lru_cache(maxsize=4096)
@@ -39,9 +44,22 @@ def split_address(text: str) -> tuple[str, int]:
     """``host:port`` or ``[v6]:port`` into its two parts. Raises UsageError."""
     host, colon, port = text.strip().rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise UsageError(f"expected an address like 127.0.0.1:9876, got {text!r}")
+    is_port = port.isdecimal() and 0 < int(port) < 65536
+    if not colon or not is_port or not _can_be_host(host):
+        several = ", several separated by ';'" if "," in text else ""
+        raise UsageError(f"expected an address like 127.0.0.1:9876{several}, got {text!r}")
     return host, int(port)
+
+
+def _can_be_host(text: str) -> bool:
+    """Whether the system could be asked for it: it takes no zero characters, and names in the form of IDNA alone."""
+    if not text or _NO_HOST.search(text):
+        return False
+    try:
+        text.encode("idna")
+    except UnicodeError:
+        return False
+    return True
 
 
 def split_addresses(text: str) -> list[str]:

@@ -121,5 +121,10 @@ def is_brokers_own(topic: str) -> bool:
     return topic in _BROKERS_OWN or topic.startswith(SYSTEM_PREFIX)
 
 
+def holds_messages_of_others(topic: str) -> bool:
+    """Whether messages of any other topic lie there, to wait or because they were given up."""
+    return is_brokers_own(topic) or topic == TRANSACTION_DISCARD_TOPIC
+
+
 def is_system_topic(topic: str) -> bool:
     return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_PREFIX)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +20,10 @@ PYTHON = "PYTHON"
 ALL = "*"
 
 _FUNCTION_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,126}")
+
+
+class TooManyTags(UsageError):
+    bound = "subscriptionTagsMax"
 
 
 class SubscriptionData(msgspec.Struct, kw_only=True, rename="camel"):
@@ -82,11 +87,17 @@ def is_tag_type(expression_type: str | None) -> bool:
 
 
 def build_subscription(
-    topic: str, expression: str | None, expression_type: str | None = TAG, *, version: int = 0
+    topic: str,
+    expression: str | None,
+    expression_type: str | None = TAG,
+    *,
+    version: int = 0,
+    tags_max: int = sys.maxsize,
 ) -> SubscriptionData:
     """Parse a tag expression (``*``, or tags joined by ``||``); other types are kept as text.
 
     Raises:
+        TooManyTags: more than ``tags_max``.
         UsageError: an expression without any tag, such as ``||``.
     """
     if not is_tag_type(expression_type):
@@ -101,6 +112,11 @@ def build_subscription(
         )
     if expression is None or expression in ("", ALL):
         return SubscriptionData(topic=topic, sub_string=ALL, sub_version=version)
+    # Counted before they are told apart: the header of a request has room for hundreds of thousands.
+    if (count := expression.count("||") + 1) > tags_max:
+        raise TooManyTags(
+            f"at most {tags_max} tags in a subscription ({TooManyTags.bound}), not {count}"
+        )
     tags = [tag for part in expression.split("||") if (tag := part.strip())]
     if not tags and not expression.replace("|", ""):
         raise UsageError(f"subscription {expression!r} of {topic} holds no tag")

@@ -34,6 +34,7 @@ from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.log.damage import Damages
 from cometmq.store.log.delivered import Delivered, copied_since, delivered_since
 from cometmq.store.log.new_messages import NewMessage, NewMessages, Stored, StoredMessages
+from cometmq.store.log.plain_messages import PlainMessages
 from cometmq.store.log.record_check import is_sound
 from cometmq.store.log.replica_log import ReplicaLog
 from cometmq.store.log.sink_scan import SinkRows, sink_marks_since, sink_rows
@@ -50,11 +51,13 @@ from cometmq.store.queues.extended_queues import (
 )
 from cometmq.store.queues.queue_repair import QueueRepair
 from cometmq.store.read.bulk_reader import BulkLimits, BulkReader, BulkResult
-from cometmq.store.read.collect import RecordFilter
+from cometmq.store.read.cold import ColdReads
 from cometmq.store.read.hidden import Hidden
+from cometmq.store.read.loading import Loader
 from cometmq.store.read.read_results import GetResult, QueryResult
 from cometmq.store.read.reader import Reader
 from cometmq.store.read.soundness import Soundness
+from cometmq.store.read.wanted import RecordFilter
 from cometmq.store.recovery.checkpoint import Checkpoint
 from cometmq.store.recovery.cut_tail import DIRECTORY as CUT_DIRECTORY
 from cometmq.store.recovery.cut_tail import copy_tail, marks_before
@@ -63,6 +66,7 @@ from cometmq.store.recovery.log_recovery import Recovery, Stop
 from cometmq.store.store_config import StoreConfig
 from cometmq.store.upkeep.deletion import Housekeeping
 from cometmq.store.upkeep.flush import LogFlusher, QueueFlusher
+from cometmq.store.upkeep.flush_times import FlushTimes
 from cometmq.store.watermarks import Schedule, Watermarks
 
 logger = logging.getLogger("cometmq.store")
@@ -115,6 +119,9 @@ class MessageStore:
         )
         self.hidden = Hidden()
         """Messages that readers do not see yet. Off by itself: whoever promises that they are safe turns it on."""
+        cold = ColdReads(self._log, self._queues, self._soundness, clock)
+        self.loader = Loader(files)
+        """Loads what is not in memory, in threads."""
         self._reader = Reader(
             self._log,
             self._queues,
@@ -125,9 +132,10 @@ class MessageStore:
             self._repair,
             self._soundness,
             self.hidden,
+            cold,
         )
         self._bulk_reader = BulkReader(
-            self._log, self._queues, self._repair, self._soundness, self.hidden
+            self._log, self._queues, self._repair, self._soundness, self.hidden, cold
         )
         self._log_flusher = LogFlusher(
             self._log, self.watermarks, config.flush, clock, self._on_flush_failure
@@ -224,6 +232,7 @@ class MessageStore:
         if self._lock is None:
             return
         self._appender.refusal = StoreClosed("the store is closed")
+        self.loader.stop()
         self._stop_threads()
         try:
             has_all_entries = not self._queues.restore_lengths()
@@ -322,6 +331,10 @@ class MessageStore:
         """Append independent messages: one outcome for all together, or one for each."""
         return self._appender.append_each(new)
 
+    def append_plain(self, new: PlainMessages) -> int | None:
+        """Append plain messages: where they end in the log, or None if nothing could be appended."""
+        return self._appender.append_plain(new)
+
     def get(
         self,
         topic: str,
@@ -334,6 +347,7 @@ class MessageStore:
         record: RecordFilter | None = None,
         scan_max: int = UNLIMITED,
         unit: UnitFilter | None = None,
+        may_wait: bool = True,
     ) -> GetResult:
         """Records of a queue from ``offset`` on, as many as the limits allow; see ``GetStatus`` for the rest.
 
@@ -342,14 +356,15 @@ class MessageStore:
             record: selects a record by its bytes; called after ``tags``.
             scan_max: maximum number of entries to look at.
             unit: rules an entry out by its unit, if the extended consume queue has one; called before ``record``.
+            may_wait: for the disk; otherwise, what is not in memory is refused.
+
+        Raises:
+            NotInMemory: ``loader`` can load what is missing. That may have to be done twice: the entries of the
+                queue, and then the records.
         """
         return self._reader.get(
-            topic, queue_id, offset, max_count, max_bytes, tags, record, scan_max, unit
+            topic, queue_id, offset, max_count, max_bytes, tags, record, scan_max, unit, may_wait
         )
-
-    def read_ahead(self) -> None:
-        """Called when idle: prepare for the read that will probably come next."""
-        self._reader.read_ahead()
 
     def get_bulk(
         self,
@@ -362,10 +377,11 @@ class MessageStore:
         tags: TagFilter | None = None,
         record: RecordFilter | None = None,
         unit: UnitFilter | None = None,
+        may_wait: bool = True,
     ) -> BulkResult:
         """The same for a reader of a whole range, up to its end and within its limits, with sizes."""
         return self._bulk_reader.get(
-            topic, queue_id, offset, end_offset, limits, tags, record, unit
+            topic, queue_id, offset, end_offset, limits, tags, record, unit, may_wait
         )
 
     def min_offset(self, topic: str, queue_id: int) -> int:
@@ -396,6 +412,10 @@ class MessageStore:
             RecordBeingHealed: it is damaged, and a replica is being asked for it: try again.
         """
         return self._soundness.record(physical_offset, expected=expected)
+
+    def record_time(self, physical_offset: int) -> int:
+        """Store time of the record that begins there, in ms; -1 if none does."""
+        return self._log.store_timestamp(physical_offset)
 
     def overwrite(self, physical_offset: int, record: bytes) -> File:
         """Replace a damaged record with its sound bytes. The caller syncs the returned file, and closes it.
@@ -484,6 +504,16 @@ class MessageStore:
     @property
     def flush_behind_bytes(self) -> int:
         return max(self.watermarks.appended.value - self.watermarks.flushed.value, 0)
+
+    @property
+    def flush_times(self) -> FlushTimes:
+        return self._log_flusher.times
+
+    @property
+    def fault(self) -> str | None:
+        """Why the log cannot be written until a restart; None as long as it can."""
+        refusal = self._appender.refusal
+        return str(refusal) if isinstance(refusal, StoreClosed) else None
 
     @property
     def dispatch_behind_bytes(self) -> int:

@@ -81,10 +81,32 @@ def test_addresses_split() -> None:
     assert split_addresses("a:1; b:2;;") == ["a:1", "b:2"]
 
 
+@pytest.mark.parametrize("text", ["http://a:1", "a:1,b:2", "a:1 b:2", "a:1;b:2"])
+def test_an_address_is_neither_a_url_nor_a_list(text: str) -> None:
+    with pytest.raises(UsageError, match=r"expected an address like 127\.0\.0\.1:9876"):
+        split_address(text)
+
+
+def test_who_separates_addresses_with_commas_is_told_the_sign() -> None:
+    with pytest.raises(UsageError, match="several separated by ';'"):
+        split_address("a:1,b:2")
+
+
 @pytest.mark.parametrize("text", ["", "host", ":80", "host:", "host:x", "host:0", "host:65536"])
 def test_bad_addresses_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="expected an address"):
         split_address(text)
+
+
+@pytest.mark.parametrize("host", ["a\0b", "127.0.0.1\0", "a..b", "x" * 64, "\udc80"])
+def test_what_can_be_no_name_of_a_host_is_refused(host: str) -> None:
+    with pytest.raises(UsageError, match="expected an address"):
+        split_address(f"{host}:9876")
+
+
+@pytest.mark.parametrize("host", ["::1", "fe80::1%eth0", "my_host", "bücher.example", "a.b."])
+def test_unusual_hosts_are_hosts(host: str) -> None:
+    assert split_address(f"[{host}]:9876") == (host, 9876)
 
 
 def test_offset_ids() -> None:

@@ -233,9 +233,11 @@ def test_statuses_of_a_read(lab: Lab, message: Make) -> None:
 
 
 def test_adjacent_records_are_one_part(lab: Lab, message: Make) -> None:
+    # Smaller ones may be joined although they are apart.
+    lab.change(log={"file_bytes": 1 << 20, "message_bytes_max": 10_000})
     store = lab.open()
     for queue_id in (0, 0, 0, 1, 0):
-        store.put(message(queue_id=queue_id))
+        store.put(message("x" * 5000, queue_id=queue_id))
     adjacent = store.get("T", 0, 0, 3)
     assert (adjacent.count, len(adjacent.parts)) == (3, 1)
     for everything in (None, lambda tags_code: True):

@@ -1,16 +1,19 @@
 """A message as a consumer gets it, created directly from the bytes of a pull.
 
-A consumer may handle a hundred thousand of these a second and only look at the body, so whatever is expensive to build
-(properties, ids, host strings) is built on first access.
+A consumer may handle some hundred thousand of these a second and only look at the body, so whatever is expensive to
+build (properties, ids, host strings) is built on first access. ``native/messages.pyx`` is the compiled twin of the
+attributes and of ``decode_messages``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+import copyreg
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from cometmq.base.errors import RemoteProtocolError
 from cometmq.model.address import host_text
+from cometmq.model.messages.checksum import crc32
 from cometmq.model.messages.compression import decompress
 from cometmq.model.messages.message_id import offset_id_text
 from cometmq.model.messages.properties import (
@@ -21,21 +24,14 @@ from cometmq.model.messages.properties import (
     split_keys,
 )
 from cometmq.model.messages.record import Parts, Record, read_record
+from cometmq.native.choice import twin
 
 _COMPRESSED: Final = 1
 _NO_HOST: Final = bytes(8)
 
 
-class ReceivedMessage:
-    """What a consumer gets. ``body`` is decompressed, whatever compression was used on the wire.
-
-    If it cannot be decompressed, because it is damaged or larger than 64 MiB, ``body_error`` says why, and ``body``
-    holds the stored bytes. Listeners of push consumers are not called with such a message: it counts as failed.
-
-    ``properties`` is a dict that belongs to the message; tags, keys and message id are read from it, so changes to it
-    are visible there. To create a message by hand, for example to test a listener, only ``topic`` and ``body`` are
-    needed.
-    """
+class MessageFields:
+    """What a message has of its own; the rest is made of it."""
 
     __slots__ = (
         "_added",
@@ -59,6 +55,27 @@ class ReceivedMessage:
         "sys_flag",
         "topic",
     )
+
+
+_FIELDS: Final = MessageFields.__slots__
+
+_twin = twin("messages")
+if not TYPE_CHECKING and _twin is not None:
+    MessageFields = _twin.MessageFields
+
+
+class ReceivedMessage(MessageFields):
+    """What a consumer gets. ``body`` is decompressed, whatever compression was used on the wire.
+
+    If it cannot be decompressed, because it is damaged or larger than 64 MiB, ``body_error`` says why, and ``body``
+    holds the stored bytes. Listeners of push consumers are not called with such a message: it counts as failed.
+
+    ``properties`` is a dict that belongs to the message; tags, keys and message id are read from it, so changes to it
+    are visible there. To create a message by hand, for example to test a listener, only ``topic`` and ``body`` are
+    needed.
+    """
+
+    __slots__ = ()
 
     def __init__(
         self,
@@ -169,6 +186,13 @@ class ReceivedMessage:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The same with the twin and without, so that either reads what the other one has pickled."""
+        own: Any = super().__getstate__()
+        own, slots = own if isinstance(own, tuple) else (own, {})
+        fields = {name: getattr(self, name) for name in _FIELDS}
+        return copyreg.__newobj__, (type(self),), (own, {**slots, **fields})  # type: ignore[attr-defined]
+
     def __repr__(self) -> str:
         return (
             f"<ReceivedMessage {self.topic!r} {self.broker_name}/{self.queue_id}"
@@ -209,14 +233,36 @@ def decode_messages(
     Raises:
         BadRecord: the bytes are not whole records.
     """
+
+    def read(position: int) -> ReceivedMessage:
+        return _from_parts(read_record(buffer, position, True), broker_name, added)
+
+    return _read_all(ReceivedMessage, buffer, broker_name, added, read, crc32)
+
+
+def read_all_python(
+    kind: type[ReceivedMessage],
+    buffer: bytes | memoryview,
+    broker_name: str,
+    added: Mapping[str, str] | None,
+    read: Callable[[int], ReceivedMessage],
+    checksum: Callable[[bytes], int],
+) -> list[ReceivedMessage]:
+    """What ``read`` makes of the records in the buffer, each where the one before ends.
+
+    The twin makes most of them itself, of all the other arguments.
+    """
     messages: list[ReceivedMessage] = []
     position = 0
     end = len(buffer)
     while position < end:
-        parts = read_record(buffer, position, True)
-        position += parts[4]
-        messages.append(_from_parts(parts, broker_name, added))
+        message = read(position)
+        position += message.size_bytes
+        messages.append(message)
     return messages
+
+
+_read_all = read_all_python if _twin is None else _twin.read_all
 
 
 def _from_parts(parts: Parts, broker_name: str, added: Mapping[str, str] | None) -> ReceivedMessage:

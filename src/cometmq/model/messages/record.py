@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from zlib import crc32
 
 from cometmq.base.errors import CometError
 from cometmq.model.address import host_text
+from cometmq.model.messages.checksum import crc32
 from cometmq.model.messages.message_id import offset_id_text
 from cometmq.model.messages.properties import parse_properties
 from cometmq.model.messages.record_layout import (
@@ -188,6 +188,8 @@ def read_record(buffer: bytes | memoryview, position: int, check_crc: bool) -> P
             raise BadRecord(f"magic {magic:#x} is not that of a record")
         if size < FIXED_BYTES_V4 or size > at_hand:
             raise BadRecord(f"record of {size} bytes with {at_hand} at hand")
+        if physical_offset < 0:
+            raise BadRecord(f"record at the physical offset {physical_offset}")
         at = position + BODY_AT_V4
         if sys_flag & V6_HOSTS:
             at = position + BORN_HOST_AT

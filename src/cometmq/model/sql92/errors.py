@@ -13,3 +13,11 @@ class BadExpression(UsageError):
         self.position = position
         self.expected = expected
         self.found = found
+
+
+class TooComplex(BadExpression):
+    """It is longer, deeper or has more parts than is allowed. ``bound``: the broker's setting that says how much."""
+
+    def __init__(self, position: int, most: str, found: str, bound: str) -> None:
+        super().__init__(position, f"at most {most} ({bound})", found)
+        self.bound = bound

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from typing import Final, NoReturn
 
-from cometmq.model.sql92.errors import BadExpression
+from cometmq.model.sql92.errors import BadExpression, TooComplex
+from cometmq.model.sql92.limits import DEFAULT_LIMITS, DEPTH_SETTING, LENGTH_SETTING, SqlLimits
 from cometmq.model.sql92.tokens import Kind, Token, next_token
 from cometmq.model.sql92.tree import (
     NUMBERS,
@@ -38,31 +39,28 @@ from cometmq.model.sql92.tree import (
     Type,
 )
 
-LENGTH_MAX: Final = 16 * 1024
-"""Maximum number of characters of an expression."""
-NESTING_MAX: Final = 64
-"""Maximum nesting of operators and parentheses. Each level costs seven calls here and one per evaluated message."""
-
 _ORDERS: Final = frozenset(order.value for order in Order)
 _TEXT_TESTS: Final = frozenset(test.value for test in TextTest)
 _INT32_MAX: Final = 2**31 - 1
 _INT64_MAX: Final = 2**63 - 1
 
 
-def parse(text: str) -> Node:
+def parse(text: str, limits: SqlLimits = DEFAULT_LIMITS) -> Node:
     """The tree of an expression.
 
     Raises:
         BadExpression: it does not follow the grammar, or is too long or too deep.
     """
-    if len(text) > LENGTH_MAX:
-        raise BadExpression(LENGTH_MAX, f"at most {LENGTH_MAX} characters", f"{len(text)}")
-    return _Parser(text).any_of()
+    if len(text) > limits.length_max:
+        most = f"{limits.length_max} characters"
+        raise TooComplex(limits.length_max, most, f"{len(text)}", LENGTH_SETTING)
+    return _Parser(text, limits.depth_max).any_of()
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, depth_max: int) -> None:
         self._text = text
+        self._depth_max = depth_max
         self._nesting = 0
         self._token, self._end = next_token(text, 0)
 
@@ -136,8 +134,8 @@ class _Parser:
     def _unary(self) -> Node:
         position = self._token.position
         self._nesting += 1
-        if self._nesting > NESTING_MAX:
-            raise BadExpression(position, f"at most {NESTING_MAX} levels", "one more")
+        if self._nesting > self._depth_max:
+            raise TooComplex(position, f"{self._depth_max} levels", "one more", DEPTH_SETTING)
         if self._took("+"):
             node = self._unary()
         elif self._took("-"):

@@ -10,9 +10,16 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
-from cometmq.model.sql92.errors import BadExpression
+from cometmq.model.sql92.errors import BadExpression, TooComplex
 from cometmq.model.sql92.java_numbers import NotANumber, compare_doubles, double, int32, int64
-from cometmq.model.sql92.parser import NESTING_MAX, parse
+from cometmq.model.sql92.limits import (
+    DEFAULT_LIMITS,
+    DEPTH_MAX,
+    DEPTH_SETTING,
+    PARTS_SETTING,
+    SqlLimits,
+)
+from cometmq.model.sql92.parser import parse
 from cometmq.model.sql92.tree import (
     NUMBERS,
     All,
@@ -54,18 +61,20 @@ class Incomparable(Exception):
 class Selector:
     """An expression ready for use. Immutable, so it may be shared."""
 
-    __slots__ = ("_evaluate", "cost", "text")
+    __slots__ = ("_evaluate", "cost", "text", "tree")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, limits: SqlLimits = DEFAULT_LIMITS) -> None:
         """
         Raises:
-            BadExpression: RocketMQ would refuse it, or it is too long or too deep.
+            BadExpression: RocketMQ would refuse it, or it is too long, too deep or too costly.
         """
         self.text = text
-        tree = parse(text)
-        self._evaluate = _condition(tree, 0)
-        self.cost = _cost(tree)
+        self.tree = parse(text, limits)
+        self._evaluate = _condition(self.tree, 0)
+        self.cost = _cost(self.tree)
         """Maximum number of parts of the expression that are evaluated for a message."""
+        if self.cost > limits.parts_max:
+            raise TooComplex(0, f"{limits.parts_max} parts", f"{self.cost}", PARTS_SETTING)
 
     def matches(self, properties: Properties) -> bool:
         """Whether a message with these properties matches. Unknown, and incomparable values, do not match."""
@@ -106,8 +115,8 @@ def _condition(node: Node, depth: int) -> Logic:
 
 def _compile(node: Node, depth: int) -> tuple[Evaluate, Type | None]:
     """The function of a node and the type of its result other than None; no type: always None."""
-    if depth > NESTING_MAX:
-        raise BadExpression(node.position, f"at most {NESTING_MAX} levels", "one more")
+    if depth > DEPTH_MAX:
+        raise TooComplex(node.position, f"{DEPTH_MAX} levels", "one more", DEPTH_SETTING)
     depth += 1
     match node:
         case Literal(_, literal_type, value):

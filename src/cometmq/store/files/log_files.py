@@ -59,6 +59,14 @@ def names_in(directory: str, files: Files) -> Sequence[str]:
         return ()
 
 
+def is_directory(path: str, files: Files) -> bool:
+    try:
+        files.names(path)
+    except NotADirectoryError:
+        return False
+    return files.exists(path)
+
+
 class LogFiles:
     """The files of some directories, as last listed. ``close`` it."""
 
@@ -92,10 +100,12 @@ class LogFiles:
 
     def place_of(self, physical_offset: int) -> tuple[str, int]:
         """Path of the file, and the place in it. Raises LogFileGone."""
-        number = bisect_right(self.starts, physical_offset) - 1
-        if number < 0 or physical_offset >= self.ends[number]:
-            raise LogFileGone(physical_offset)
+        number = self._number_of(physical_offset)
         return self._paths[number], physical_offset - self.starts[number]
+
+    def file_end(self, physical_offset: int) -> int:
+        """Where the file ends that holds a byte. Raises LogFileGone."""
+        return self.ends[self._number_of(physical_offset)]
 
     def read(self, physical_offset: int, size_bytes: int) -> bytes:
         """Raises LogFileGone; fewer bytes come at the end of a file."""
@@ -139,6 +149,12 @@ class LogFiles:
         size_bytes, _, _, told_offset, _ = PLACE.unpack(head)
         # Before the rest is read: what looks like a size may be any number.
         return self.record(physical_offset, size_bytes) if told_offset == physical_offset else None
+
+    def _number_of(self, physical_offset: int) -> int:
+        number = bisect_right(self.starts, physical_offset) - 1
+        if number < 0 or physical_offset >= self.ends[number]:
+            raise LogFileGone(physical_offset)
+        return number
 
     def _opened(self, path: str, physical_offset: int) -> File:
         try:

@@ -79,7 +79,9 @@ class QueueFiles:
         """The offsets whose records are in the log."""
         start = self._stretches[0].first if self._stretches else 0
         end = self._written_end()
-        if end > start and not self._is_whole(end - 1, log):
+        if end > start and not (
+            self._is_before(end - 1, log.start) or self._is_whole(end - 1, log)
+        ):
             # Written in order, so whole records come first, and the first other one is found by halves.
             low, high = start, end - 1
             while low < high:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
-from zlib import crc32
 
 import msgspec
 
+from cometmq.model.messages.checksum import crc32
 from cometmq.model.messages.record_layout import (
     BODY_AT_V4,
     BODY_LENGTH,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from cometmq.base.errors import StoreError
 from cometmq.base.ports import Files
@@ -13,8 +14,11 @@ from cometmq.store.files.file_names import (
     QUEUES_DIRECTORY,
     queue_id_of,
 )
-from cometmq.store.files.log_files import LogFiles, names_in
+from cometmq.store.files.log_files import LogFiles, is_directory, names_in
 from cometmq.store.files.queue_files import QueueFiles
+
+UNFINISHED_RESTORE: Final = "restore.unfinished"
+"""A file in a store that is being restored, or was when that was killed: no broker may use it."""
 
 
 class NoStore(StoreError):
@@ -37,7 +41,7 @@ class StoreDirectory:
         self._queues_path = f"{path}/{QUEUES_DIRECTORY}"
         log_paths = tuple(log_paths) or (f"{path}/{LOG_DIRECTORY}",)
         for needed in log_paths:
-            if not self._is_directory(needed):
+            if not is_directory(needed, files):
                 raise NoStore(
                     f"{path}: expected the directory of a store, with {LOG_DIRECTORY} and {QUEUES_DIRECTORY} in it, "
                     f"but there is no {needed}; name a broker's storePathRootDir or a copy of it"
@@ -64,10 +68,3 @@ class StoreDirectory:
 
     def close(self) -> None:
         self.log.close()
-
-    def _is_directory(self, path: str) -> bool:
-        try:
-            self._files.names(path)
-        except NotADirectoryError:
-            return False
-        return self._files.exists(path)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import datetime
 import logging
 import threading
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -54,6 +55,8 @@ class IndexFiles:
         self._pending_prefixes: list[int] = []
         self._pending_offsets: list[int] = []
         self._pending_times: list[int] = []
+        # Entries of hashed keys since waiting entries were written.
+        self._hashed_count = 0
         # Entries that fit into the last file and the spare ones after the pending entries.
         self._room = 0
         self._resume_offset = -1
@@ -152,7 +155,7 @@ class IndexFiles:
         Raises:
             DiskFull: this cannot be guaranteed; nothing was added.
         """
-        if len(self._pending_keys) >= GROUP_KEYS:
+        if len(self._pending_keys) + self._hashed_count >= GROUP_KEYS:
             self.write_out()
         while self._room < key_count and not self._is_lost:
             self.write_out()
@@ -191,6 +194,32 @@ class IndexFiles:
         self._pending_offsets += physical_offsets
         self._pending_times += store_timestamps
         self._room -= len(keys)
+
+    def add_hashed(
+        self, hashes: array[int], physical_offsets: array[int], store_timestamp: int
+    ) -> None:
+        """``add_batch`` of keys that are hashed already, see ``_hashes``, with one time for all; entered at once."""
+        if self._is_lost or not hashes:
+            return
+        assert physical_offsets[0] >= self._resume_offset, self
+        self._enter_pending()
+        self._room -= len(hashes)
+        self._hashed_count += len(hashes)
+        while not self._is_lost and hashes:
+            room = self._row[-1].room if self._row else 0
+            if room:
+                self._add_hashed_to_last(hashes[:room], physical_offsets[:room], store_timestamp)
+                hashes, physical_offsets = hashes[room:], physical_offsets[room:]
+            if hashes and not self._is_lost:
+                self._row.append(self._spare.pop(0))
+
+    def _add_hashed_to_last(
+        self, hashes: array[int], physical_offsets: array[int], store_timestamp: int
+    ) -> None:
+        try:
+            self._row[-1].add_hashed(hashes, physical_offsets, store_timestamp)
+        except (CorruptFile, OSError) as error:
+            self._lose_from(self._row[-1], error)
 
     def add_rows(
         self,
@@ -245,6 +274,7 @@ class IndexFiles:
                 a kill is rebuilt from the log.
         """
         self._enter_pending()
+        self._hashed_count = 0
         if everything:
             self._lose_truncated()
         for index_file in list(self._row):
@@ -322,8 +352,8 @@ class IndexFiles:
                 self._lose_from(index_file, error)
                 return
 
-    def _lose_from(self, index_file: IndexFile, error: CorruptFile) -> None:
-        """Remove a truncated file and all later ones; the index accepts no more entries.
+    def _lose_from(self, index_file: IndexFile, error: CorruptFile | OSError) -> None:
+        """Remove a truncated or unreadable file and all later ones; the index accepts no more entries.
 
         Rebuilding it takes a scan of the log, which the next start does.
         """
@@ -336,7 +366,7 @@ class IndexFiles:
             spare.close()
             self._files.remove(spare.path)
         self._spare = []
-        self._drop_from(self._row.index(index_file), reason="truncated")
+        self._drop_from(self._row.index(index_file), reason="lost")
         self._room = 0
 
     def _newest(self) -> IndexFile | None:
@@ -382,7 +412,7 @@ class IndexFiles:
     def _add_to_last(self, entries: list[NewEntry]) -> None:
         try:
             self._row[-1].add(entries)
-        except CorruptFile as error:
+        except (CorruptFile, OSError) as error:
             self._lose_from(self._row[-1], error)
 
     def _forget_pending(self) -> None:

@@ -26,6 +26,7 @@ from cometmq.model.names import SCHEDULE_TOPIC, is_brokers_own, stored_topic_fau
 from cometmq.store.index.index_files import IndexFiles
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.log.new_messages import NewMessages, StoredMessages
+from cometmq.store.log.plain_messages import PlainMessages
 from cometmq.store.log.record_writer import lay_out, record_sizes
 from cometmq.store.queues.consume_queue import ConsumeQueue
 from cometmq.store.queues.consume_queues import ROUND_PART, ConsumeQueues, Written
@@ -140,6 +141,59 @@ class Appender:
         # One by one, to find the one that fails.
         return [self._tried(new.slice(at, at + 1)) for at in range(count)]
 
+    def append_plain(self, new: PlainMessages) -> int | None:
+        """Append plain messages with one write.
+
+        Returns:
+            Where their records end; None if something stands in the way: nothing was appended, and the same messages
+            as ``NewMessages`` will tell what it is.
+        """
+        if self.refusal is not None:
+            return None
+        index, log = self._index, self._log
+        try:
+            new.measure(self._queues.table, self._new_queue, self._store_host)
+            if not log.has_room(new.size_bytes):
+                return None
+            self._make_room(new.count, new.key_count)
+        except CometError:
+            return None
+        place, timestamp = log.reserve(new.size_bytes), self._now()
+        log.write(new.lay_out(place, timestamp, self._store_host), is_group=new.count > 1)
+        self._flusher.store_timestamp = timestamp
+        self._last_record = new.last_place
+        # Entries before keys: the index may have to read from the disk first.
+        for queue, entries in new.entries():
+            self._queues.append_batch(queue, entries)
+        if index is not None:
+            index.add_hashed(*new.keys(), timestamp)
+        self._watermarks.put(log.end)
+        if self._hidden.is_on:
+            # May take long: what is announced then must not keep the frames with the bodies.
+            announce = partial(self.tell, *new.columns(), timestamp)
+            self._hidden.hide_ends(log.end, new.ends(), new.count, announce)
+        else:
+            self._tell_plain(new, timestamp)
+        return log.end
+
+    def _tell_plain(self, new: PlainMessages, timestamp: int) -> None:
+        topics, queue_ids = new.destinations()
+        for listener in self.arrivals:
+            if not listener.is_waiting_for(topics, queue_ids):
+                continue
+            for topic, queue_id in zip(topics, queue_ids, strict=True):
+                if listener.is_waiting_for([topic], [queue_id]):
+                    for offset, tags_code, text in new.arrived(topic, queue_id):
+                        listener.arrived(topic, queue_id, offset + 1, tags_code, timestamp, text)
+
+    def _make_room(self, entry_count: int, key_count: int) -> None:
+        """For queue entries and keys. Raises DiskFull."""
+        if self._queues.is_write_due:
+            # At least as many as get an entry; otherwise the waiting entries would grow without bound.
+            self.write_part(max(ROUND_PART, entry_count))
+        if self._index is not None:
+            self._index.reserve(key_count)
+
     def _tried(self, new: NewMessages) -> StoredMessages | Exception:
         try:
             return self.append(new)
@@ -174,11 +228,7 @@ class Appender:
         sizes: list[int],
     ) -> StoredMessages:
         index, log = self._index, self._log
-        if self._queues.is_write_due:
-            # At least as many as get an entry; otherwise the waiting entries would grow without bound.
-            self.write_part(max(ROUND_PART, len(queues)))
-        if index is not None:
-            index.reserve(len(new.keys))
+        self._make_room(len(queues), len(new.keys))
         places = _places(log.reserve(sum(sizes)), sizes)
         timestamp = self._now()
         # Half and rolled-back messages are not in a queue.
@@ -260,6 +310,10 @@ class Appender:
                 topics, queue_ids, queue_offsets, tags_codes, texts, strict=True
             ):
                 listener.arrived(topic, queue_id, offset + 1, tags_code, timestamp, text)
+
+    def is_awaited(self, topics: list[str], queue_ids: list[int]) -> bool:
+        """Whether somebody waits for messages of these queues."""
+        return any(listener.is_waiting_for(topics, queue_ids) for listener in self.arrivals)
 
     def write_out(self) -> None:
         """Write waiting index and queue entries to their files. Raises DiskFull, and then keeps them."""

@@ -53,7 +53,8 @@ class CommitLog:
     @property
     def start(self) -> int:
         """Offset of the first byte that still exists."""
-        return self.row.start if self.row.files else self.end
+        files = self.row.files
+        return files[0].start if files else self.end
 
     def load(self) -> None:
         """Find the existing files. Raises CorruptFile."""

@@ -10,10 +10,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 from operator import sub
 from typing import Final
-from zlib import crc32
 
+from cometmq.model.messages.checksum import crc32
 from cometmq.model.messages.record_layout import (
     BLANK_BYTES,
     BODY_AT_V4,
@@ -141,6 +142,60 @@ def are_plainly_sound(
             for record, end in zip(records, ends, strict=True)
         ]
         == [*crcs]
+    )
+
+
+def are_alike_and_sound(
+    stretches: Sequence[memoryview],
+    size_bytes: int,
+    places: Sequence[int],
+    queue_id: int,
+    queue_offset: int,
+    topic_field: bytes,
+) -> bool:
+    """``are_plainly_sound`` for records of one size, whose bodies are of one size, too, in two thirds of its time.
+
+    Args:
+        stretches: the records, those of a stretch one right behind the other.
+    """
+    if size_bytes < FIXED_BYTES_V4:
+        return False
+    body_bytes: int
+    *_, body_bytes = _unpack_head(stretches[0])
+    rest_bytes = size_bytes - BODY_AT_V4 - body_bytes - len(topic_field) - TEXT_LENGTH.size
+    if body_bytes <= 0 or rest_bytes < 0:
+        return False
+    unpack = _alike(body_bytes, len(topic_field), rest_bytes).iter_unpack
+    sizes, magics, crcs, queue_ids, numbers, found_places, sys_flags, lengths, topics, texts = zip(
+        *chain.from_iterable(map(unpack, stretches)), strict=True
+    )
+    count = len(places)
+    return (
+        sizes.count(size_bytes) == count
+        and magics.count(MAGIC_V1) == count
+        and queue_ids.count(queue_id) == count
+        and lengths.count(body_bytes) == count
+        and topics.count(topic_field) == count
+        and texts.count(rest_bytes) == count
+        and numbers == tuple(range(queue_offset, queue_offset + count))
+        and found_places == tuple(places)
+        and not any(map(V6_HOSTS.__and__, set(sys_flags)))
+        and [
+            crc32(stretch[at : at + body_bytes]) & CRC_MASK
+            for stretch in stretches
+            for at in range(BODY_AT_V4, len(stretch), size_bytes)
+        ]
+        == [*crcs]
+    )
+
+
+@lru_cache(maxsize=128)
+def _alike(body_bytes: int, topic_bytes: int, rest_bytes: int) -> struct.Struct:
+    skipped = BODY_AT_V4 - CHECKED_WITH_NUMBER.size + body_bytes
+    text_length = TEXT_LENGTH.format[1:]
+    # Not the bodies: copies of megabytes cost more than everything else here.
+    return struct.Struct(
+        f"{CHECKED_WITH_NUMBER.format}{skipped}x{topic_bytes}s{text_length}{rest_bytes}x"
     )
 
 

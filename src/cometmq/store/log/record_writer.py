@@ -9,9 +9,9 @@ import struct
 from functools import lru_cache
 from itertools import repeat
 from typing import Final
-from zlib import crc32
 
 from cometmq.base.errors import RecordTooLarge
+from cometmq.model.messages.checksum import crc32
 from cometmq.model.messages.properties import TEXT_BYTES_MAX
 from cometmq.model.messages.record_layout import (
     CRC_MASK,

@@ -139,6 +139,8 @@ class ReplicaLog:
         if self._queues.is_write_due:
             self._appender.write_part()
         end = self._log.end if end_max is None else min(self._log.end, end_max)
+        if self._dispatch_usual(end, count_max):
+            return self._end_of(self.dispatched, end) is not None
         records, position = self._scan(self.dispatched, end, count_max)
         if records:
             entered, last = self._follower.enter(records), records[-1]
@@ -147,6 +149,25 @@ class ReplicaLog:
             self._appender.tell(*entered, last.store_timestamp)
         self._watermarks.dispatched.advance(position)
         return self._end_of(position, end) is not None
+
+    def _dispatch_usual(self, end: int, count_max: int) -> bool:
+        """Enter what a compiled twin can. Whether there was something."""
+        assert self._follower is not None
+        position = self.dispatched
+        log_file = self._log.row.at(position)
+        if log_file is None or position >= end:
+            return False
+        start = log_file.start
+        view = log_file.file.view(0, min(end, start + self._log.file_bytes) - start)
+        entered = self._follower.enter_usual(view, position - start, position, count_max)
+        if entered is None:
+            return False
+        self._appender.resume(entered.last_time, entered.last_place)
+        self._watermarks.dispatched.advance(entered.end)
+        if self._appender.is_awaited(entered.topics, entered.queue_ids):
+            records, _ = self._scan(position, entered.end, count_max)
+            self._appender.tell(*self._follower.described(records), entered.last_time)
+        return True
 
     def renew(self) -> None:
         """The store is about to be loaded anew: which topics were deleted at which offset may have changed."""

@@ -118,6 +118,11 @@ class OffsetTable:
         reset = self._resets.get(topic + _SEPARATOR + group, {}).get(queue_id)
         return reset is not None and reader not in reset.told
 
+    @property
+    def has_resets(self) -> bool:
+        """Whether there is a reset that not all readers may know of."""
+        return bool(self._resets)
+
     def told_reset(self, group: str, topic: str, queue_id: int, reader: str) -> int | None:
         """The offset that a queue was reset to, for a reader that has not been told yet.
 
@@ -158,6 +163,18 @@ class OffsetTable:
 
     def groups_of(self, topic: str) -> set[str]:
         return set(self._groups.get(topic, ()))
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Group and topic of all that has a position, committed or pulled; some come twice.
+
+        The table may be used between two steps, and what comes into it then may be missing.
+        """
+        for group in list(self._topics):
+            for topic in self.topics_of(group):
+                yield group, topic
+        for key in list(self._pulled):
+            topic, _, group = key.partition(_SEPARATOR)
+            yield group, topic
 
     def remove_topic(self, topic: str) -> None:
         for group in self.groups_of(topic) | {

@@ -31,8 +31,6 @@ class ConsumeQueue:
     """State of one queue. There may be forty thousand, so it only holds numbers; files are found by their names."""
 
     __slots__ = (
-        "_min_for",
-        "_min_offset",
         "_path",
         "_path_start",
         "directory",
@@ -41,6 +39,8 @@ class ConsumeQueue:
         "file_bytes",
         "first_start",
         "key_prefix",
+        "min_for",
+        "min_known",
         "next_offset",
         "queue_id",
         "topic",
@@ -67,8 +67,10 @@ class ConsumeQueue:
         self.waiting: bytearray | None = None
         self.dirty_epoch = -1
         self.dirty_start = -1
-        self._min_offset = 0
-        self._min_for = -1
+        self.min_known = 0
+        """Its first entry whose record is still in the log, as far as known: see ``min_offset``."""
+        self.min_for = -1
+        """For which start of the log; -1: for none."""
         self._path = ""
         self._path_start = -1
 
@@ -184,14 +186,14 @@ class ConsumeQueue:
 
     def min_offset(self, log_start: int, open_files: OpenFiles) -> int:
         """The first entry whose record is still in the log; ``next_offset`` if there is none."""
-        if self._min_for != log_start:
-            self._min_offset = self._find_min(log_start, open_files)
-            self._min_for = log_start
-        return self._min_offset
+        if self.min_for != log_start:
+            self.min_known = self._find_min(log_start, open_files)
+            self.min_for = log_start
+        return self.min_known
 
     def forget_min(self) -> None:
         """The files have changed: determine the minimum again."""
-        self._min_for = -1
+        self.min_for = -1
 
     def find_record(self, physical_offset: int, open_files: OpenFiles) -> int:
         """The first entry, other than fillers, whose record is at or after ``physical_offset``."""
@@ -223,8 +225,8 @@ class ConsumeQueue:
         return is_behind(record, size_bytes, physical_offset)
 
     def _find_min(self, log_start: int, open_files: OpenFiles) -> int:
-        known = self._min_offset
-        if known < self.next_offset and self._min_for >= 0:
+        known = self.min_known
+        if known < self.next_offset and self.min_for >= 0:
             # Most queues keep their minimum when a log file is deleted: one read is enough to know.
             place = self.entry(known, open_files)
             if place is not None and place[0] >= log_start and place[1] != FILLER_SIZE:

@@ -25,15 +25,9 @@ class DeletedTopics:
 
     def load(self) -> None:
         try:
-            self._ends = msgspec.json.decode(self._files.read(self._path), type=dict[str, int])
+            self._ends = decode_deleted(self._files.read(self._path), self._path)
         except FileNotFoundError:
             self._ends = {}
-        except msgspec.MsgspecError as error:
-            raise CorruptFile(
-                self._path,
-                f"not a list of deleted topics: {error}",
-                "Remove it; topics deleted lately may then come back.",
-            ) from None
 
     def note(self, topics: Iterable[str], log_end: int) -> None:
         """Record durably that nothing of these topics below ``log_end`` counts. Raises DiskFull."""
@@ -70,3 +64,15 @@ class DeletedTopics:
             self._files.remove(self._path)
         # Last, so that what could not be saved is not silently saved with the next change.
         self._ends = ends
+
+
+def decode_deleted(content: bytes, path: str) -> dict[str, int]:
+    """By topic, where the log ended when it was deleted. Raises CorruptFile."""
+    try:
+        return msgspec.json.decode(content, type=dict[str, int])
+    except msgspec.MsgspecError as error:
+        raise CorruptFile(
+            path,
+            f"not a list of deleted topics: {error}",
+            "Remove it; topics deleted lately may then come back.",
+        ) from None

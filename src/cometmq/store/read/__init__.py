@@ -1,1 +1,1 @@
-"""Reads by queue offset, time and key; bulk reads and read-ahead."""
+"""Reads by queue offset, time and key; bulk reads."""

@@ -27,11 +27,13 @@ from cometmq.store.queues.consume_queues import ConsumeQueues
 from cometmq.store.queues.extended_queues import ExtendedConsumeQueues, TagFilter, UnitFilter
 from cometmq.store.queues.queue_check import ends_right
 from cometmq.store.queues.queue_repair import QueueRepair
-from cometmq.store.read.collect import Limits, RecordFilter, Wanted, collect
+from cometmq.store.read.cold import LOAD_BYTES_MAX, ColdReads, NotInMemory
+from cometmq.store.read.collect import collect
 from cometmq.store.read.hidden import Hidden
 from cometmq.store.read.read_results import GetResult, GetStatus
 from cometmq.store.read.reader import found_null, judged_code_min, outside
 from cometmq.store.read.soundness import Soundness
+from cometmq.store.read.wanted import Limits, RecordFilter, Wanted
 
 _STEP: Final = 1024
 """Number of records whose sizes are added up at once."""
@@ -59,8 +61,10 @@ class BulkReader:
         repair: QueueRepair,
         soundness: Soundness,
         hidden: Hidden,
+        cold: ColdReads,
     ) -> None:
         self._log = log
+        self._cold = cold
         self._hidden = hidden
         self._repair = repair
         self._soundness = soundness
@@ -78,6 +82,7 @@ class BulkReader:
         tags: TagFilter | None,
         record: RecordFilter | None,
         unit: UnitFilter | None = None,
+        may_wait: bool = True,
     ) -> BulkResult:
         queue = self._queues.get(topic, queue_id)
         if queue is None:
@@ -89,7 +94,13 @@ class BulkReader:
             return _without_records(outside(offset, min_offset, max_offset, queue.next_offset))
         is_plain = tags is None and record is None
         scan_count = limits.max_count if is_plain else limits.scan_max
-        data = queue.read(offset, min(scan_count, min(end_offset, max_offset) - offset), open_files)
+        scan_count = min(scan_count, min(end_offset, max_offset) - offset)
+        if not may_wait and not self._cold.is_recent(queue, offset):
+            # Among the records that nobody wants, any number of bytes is looked at.
+            max_bytes = limits.max_bytes if is_plain else LOAD_BYTES_MAX
+            if missing := self._cold.missing(queue, offset, scan_count, max_bytes, tags):
+                raise NotInMemory(missing)
+        data = queue.read(offset, scan_count, open_files)
         if not data:
             return _without_records(found_null(self._queues, offset, min_offset, max_offset))
         if self._extended is not None:
@@ -144,6 +155,10 @@ class BulkReader:
     ) -> bool:
         soundness = self._soundness
         if min(starts) >= soundness.hot_from or soundness.are_known(starts):
+            return True
+        if 2 * len(parts) <= len(sizes) == sizes.count(sizes[0]) and soundness.are_alike_and_sound(
+            queue, offset, starts, sizes[0], parts
+        ):
             return True
         records = parts
         if len(parts) < len(starts):

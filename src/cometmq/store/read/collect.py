@@ -7,58 +7,15 @@ What is found are views of the mapped log; adjacent records become one view.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 from cometmq.store.files.queue_entry import ENTRY
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.queues.consume_queue import ConsumeQueue
-from cometmq.store.queues.extended_queues import TagFilter
 from cometmq.store.queues.queue_check import leads_to
 from cometmq.store.queues.queue_repair import Outcome, QueueRepair
+from cometmq.store.read.gather import gather
 from cometmq.store.read.read_results import GetStatus
 from cometmq.store.read.soundness import Soundness
-
-RecordFilter = Callable[[memoryview], bool]
-
-
-class Wanted(NamedTuple):
-    """Which records a read returns.
-
-    Attributes:
-        tags: judges the tag hash of an entry; None accepts all.
-        code_min: entries with a lower code hold no tag hash, and are not judged by ``tags``.
-        record: judges the record itself; None accepts all.
-    """
-
-    tags: TagFilter | None
-    code_min: int
-    record: RecordFilter | None
-
-
-class Limits(NamedTuple):
-    """How much a read returns. The first record is always returned; the limits apply from the second one on.
-
-    Records below the physical offset ``on_disk_below`` have probably left the page cache and have limits of their own.
-    """
-
-    memory_count: int
-    memory_bytes: int
-    disk_count: int
-    disk_bytes: int
-    on_disk_below: int
-
-
-class Collected(NamedTuple):
-    """``examined`` entries are done with, ``sizes`` has the size of each record returned in ``parts``."""
-
-    status: GetStatus
-    examined: int
-    parts: list[memoryview]
-    sizes: list[int]
-    total_bytes: int
-    last_physical: int
-    """The record of the last entry looked at, returned or not."""
+from cometmq.store.read.wanted import Collected, Limits, Wanted
 
 
 def collect(
@@ -72,6 +29,23 @@ def collect(
     limits: Limits,
 ) -> Collected:
     """Gather records by the entries in ``data``, the first of which is number ``offset`` of the queue."""
+    found = gather(log, soundness, queue, data, offset, wanted, limits)
+    if found is not None:
+        return found
+    return collect_carefully(log, repair, soundness, queue, data, offset, wanted, limits)
+
+
+def collect_carefully(
+    log: CommitLog,
+    repair: QueueRepair,
+    soundness: Soundness,
+    queue: ConsumeQueue,
+    data: bytes,
+    offset: int,
+    wanted: Wanted,
+    limits: Limits,
+) -> Collected:
+    """The whole of ``collect``, whatever the log and the entries hold."""
     view = log.view
     log_start = log.start
     log_end = log.end

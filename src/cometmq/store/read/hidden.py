@@ -75,12 +75,29 @@ class Hidden:
         for queue, offset in zip(queues, queue_offsets, strict=True):
             self.starts.setdefault(queue, offset)
             ends[queue] = offset + 1
+        self._hide(end_offset, ends, len(queues), announce)
+
+    def hide_ends(
+        self,
+        end_offset: int,
+        queues: list[tuple[ConsumeQueue, int, int]],
+        count: int,
+        announce: Announce,
+    ) -> None:
+        """``hide`` of ``count`` messages by their queues: each with the offsets where they begin and end in it."""
+        for queue, start, _ in queues:
+            self.starts.setdefault(queue, start)
+        self._hide(end_offset, {queue: end for queue, _, end in queues}, count, announce)
+
+    def _hide(
+        self, end_offset: int, ends: dict[ConsumeQueue, int], count: int, announce: Announce
+    ) -> None:
         if self._count >= ANNOUNCED_MAX:
             group = self._groups[-1]
             group.end_offset = end_offset
             group.ends |= ends
         else:
-            group = HiddenGroup(end_offset, ends, len(queues), announce)
+            group = HiddenGroup(end_offset, ends, count, announce)
             self._groups.append(group)
             self._count += group.count
         self.on_hide(group)

@@ -20,16 +20,18 @@ from cometmq.store.queues.extended_queue import ADDRESS_BYTE, CODE_MIN, Unit, is
 from cometmq.store.queues.extended_queues import ExtendedConsumeQueues, TagFilter, UnitFilter
 from cometmq.store.queues.queue_check import all_lead_to, ends_right
 from cometmq.store.queues.queue_repair import QueueRepair
-from cometmq.store.read.collect import Limits, RecordFilter, Wanted, collect
+from cometmq.store.read.cold import LOAD_BYTES_MAX, ColdReads, NotInMemory
+from cometmq.store.read.collect import collect
+from cometmq.store.read.gather import queue_reader
 from cometmq.store.read.hidden import Hidden
-from cometmq.store.read.read_ahead import Asked, ReadAhead
 from cometmq.store.read.read_results import GetResult, GetStatus, QueryResult
 from cometmq.store.read.soundness import Soundness
+from cometmq.store.read.wanted import Limits, RecordFilter, Wanted
 from cometmq.store.recovery.log_follower import index_keys
 from cometmq.store.store_config import ReadConfig
 
-SCAN_BYTES_MIN: Final = 16_000
-"""A read looks at at least this many bytes of a queue, however few messages it may return."""
+SCAN_COUNT_MIN: Final = 16_000 // ENTRY_BYTES
+"""A read with a filter looks at at least so many entries of a queue, however few messages it may return."""
 
 TAG_HASH_MIN: Final = -(2**31)
 
@@ -52,8 +54,10 @@ class Reader:
         repair: QueueRepair,
         soundness: Soundness,
         hidden: Hidden,
+        cold: ColdReads,
     ) -> None:
         self._log = log
+        self._cold = cold
         self._hidden = hidden
         self._repair = repair
         self._soundness = soundness
@@ -63,14 +67,17 @@ class Reader:
         self._delay_levels = delay_levels
         self._index = index
         self._memory_bytes = memory_bytes
-        self._ahead = ReadAhead(self._read_expected)
+        self._quick = queue_reader(
+            log, soundness, queues, hidden, cold.is_recent, self._code_min, SCAN_COUNT_MIN
+        )
         self.apply(config)
 
     def apply(self, config: ReadConfig) -> None:
         """Apply new limits."""
         self._config = config
         self._cached_bytes = self._memory_bytes * config.memory_percent // 100
-        self._ahead.forget()
+        if self._quick is not None:
+            self._quick.apply(config, self._cached_bytes)
 
     def is_in_memory(self, physical_offset: int) -> bool:
         """Whether a record is probably still in the page cache."""
@@ -87,7 +94,16 @@ class Reader:
         record: RecordFilter | None,
         scan_max: int,
         unit: UnitFilter | None = None,
+        may_wait: bool = True,
     ) -> GetResult:
+        is_plain = tags is None and record is None
+        found: GetResult | None
+        quick = self._quick if is_plain or self._extended is None else None
+        asked = topic, queue_id, offset, max_count, max_bytes, tags, record, scan_max
+        if quick is not None:
+            found = quick.get(*asked, may_wait)
+            if found is not None:
+                return found
         queue = self._queues.get(topic, queue_id)
         if queue is None:
             return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
@@ -96,56 +112,85 @@ class Reader:
         min_offset = queue.min_offset(self._log.start, open_files)
         if offset < min_offset or offset >= max_offset:
             return outside(offset, min_offset, max_offset, queue.next_offset)
-        is_plain = tags is None and record is None
+        if not (may_wait or self._cold.is_recent(queue, offset)):
+            self._refuse_to_wait(queue, offset, max_count, max_bytes, tags, is_plain, scan_max)
+            if quick is not None:
+                found = quick.get(*asked, True)
+                if found is not None:
+                    return found
         if is_plain:
-            found = self._get_plain((queue, offset, max_count, max_bytes), min_offset, max_offset)
+            found = self._read_plain(queue, offset, max_count, max_bytes, min_offset, max_offset)
             if found is not None:
                 return found
             # Every entry matches, so no more are read than can be returned.
-            config = self._config
-            scan_count = min(max_count, max(config.memory_count_max, config.disk_count_max))
+            scan_count = self._plain_count(max_count)
         else:
-            scan_count = min(max(SCAN_BYTES_MIN // ENTRY_BYTES, max_count), scan_max)
+            scan_count = _scan_count(max_count, scan_max)
+            if self._extended is not None:
+                tags = self._extended.entry_filter(queue, tags, unit)
         data = queue.read(offset, min(max(scan_count, 1), max_offset - offset), open_files)
         if not data:
             return found_null(self._queues, offset, min_offset, max_offset)
-        if not is_plain and self._extended is not None:
-            tags = self._extended.entry_filter(queue, tags, unit)
         wanted = Wanted(tags, self._code_min, record)
-        return self._collect(
-            queue, data, offset, max_count, max_bytes, wanted, min_offset, max_offset
+        collected = collect(
+            self._log,
+            self._repair,
+            self._soundness,
+            queue,
+            data,
+            offset,
+            wanted,
+            self._limits(max_count, max_bytes),
+        )
+        return GetResult(
+            collected.status,
+            offset + collected.examined,
+            min_offset,
+            max_offset,
+            collected.parts,
+            len(collected.sizes),
+            collected.total_bytes,
+            not self.is_in_memory(collected.last_physical),
         )
 
-    def _get_plain(self, asked: Asked, min_offset: int, max_offset: int) -> GetResult | None:
-        """The result of ``_read_plain``, from now or from a read-ahead."""
-        found = self._ahead.take(asked) or self._read_plain(asked)
-        if found is None:
-            return None
-        queue, _, max_count, max_bytes = asked
-        found.min_offset = min_offset
-        found.max_offset = max_offset
-        if max_offset - found.next_offset >= max_count:
-            self._ahead.expect((queue, found.next_offset, max_count, max_bytes))
-        return found
+    def _refuse_to_wait(
+        self,
+        queue: ConsumeQueue,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        tags: TagFilter | None,
+        is_plain: bool,
+        scan_max: int,
+    ) -> None:
+        """Raises NotInMemory."""
+        if is_plain:
+            config = self._config
+            count = self._plain_count(max_count)
+            max_bytes = min(max_bytes, max(config.memory_bytes_max, config.disk_bytes_max))
+        else:
+            # Among the records that nobody wants, any number of bytes is looked at.
+            count, max_bytes = _scan_count(max_count, scan_max), LOAD_BYTES_MAX
+        if missing := self._cold.missing(queue, offset, count, max_bytes, tags):
+            raise NotInMemory(missing)
 
-    def read_ahead(self) -> None:
-        """Called when idle: prepare for the read that will probably come next."""
-        self._ahead.run()
-
-    def _read_expected(self, asked: Asked) -> GetResult | None:
-        queue = asked[0]
-        # Its topic may have been deleted since, and its files with it.
-        is_there = self._queues.get(queue.topic, queue.queue_id) is queue
-        return self._read_plain(asked) if is_there else None
-
-    def _read_plain(self, asked: Asked) -> GetResult | None:
-        """The usual read, in half the time of ``_collect``: everything is wanted, is in memory, lies in one log file
-        and keeps within the limits. None when any of this is not so. The queue's bounds are left for the caller."""
-        queue, offset, max_count, max_bytes = asked
+    def _plain_count(self, max_count: int) -> int:
         config = self._config
-        count = min(max(max_count, 1), config.memory_count_max)
-        if self._hidden.starts:
-            count = min(count, self._hidden.end_of(queue) - offset)
+        return min(max_count, max(config.memory_count_max, config.disk_count_max))
+
+    def _read_plain(
+        self,
+        queue: ConsumeQueue,
+        offset: int,
+        max_count: int,
+        max_bytes: int,
+        min_offset: int,
+        max_offset: int,
+    ) -> GetResult | None:
+        """The usual read, in half the time of ``collect``: everything is wanted, is in memory, lies in one log file
+        and keeps within the limits. None when any of this is not so."""
+        config = self._config
+        count = min(max(max_count, 1), config.memory_count_max, max_offset - offset)
         data = queue.read(offset, count, self._queues.open_files)
         count = len(data) // ENTRY_BYTES
         if not count:
@@ -194,46 +239,22 @@ class Reader:
         return GetResult(
             GetStatus.FOUND,
             offset + count,
-            0,
-            0,
+            min_offset,
+            max_offset,
             parts,
             count,
             total,
             log_end - last_start > self._cached_bytes,
         )
 
-    def _collect(
-        self,
-        queue: ConsumeQueue,
-        data: bytes,
-        offset: int,
-        max_count: int,
-        max_bytes: int,
-        wanted: Wanted,
-        min_offset: int,
-        max_offset: int,
-    ) -> GetResult:
+    def _limits(self, max_count: int, max_bytes: int) -> Limits:
         config = self._config
-        log_end = self._log.end
-        limits = Limits(
+        return Limits(
             memory_count=min(config.memory_count_max, max_count),
             memory_bytes=min(config.memory_bytes_max, max_bytes),
             disk_count=min(config.disk_count_max, max_count),
             disk_bytes=min(config.disk_bytes_max, max_bytes),
-            on_disk_below=log_end - self._cached_bytes,
-        )
-        found = collect(
-            self._log, self._repair, self._soundness, queue, data, offset, wanted, limits
-        )
-        return GetResult(
-            found.status,
-            offset + found.examined,
-            min_offset,
-            max_offset,
-            found.parts,
-            len(found.sizes),
-            found.total_bytes,
-            log_end - found.last_physical > self._cached_bytes,
+            on_disk_below=self._log.end - self._cached_bytes,
         )
 
     def min_offset(self, topic: str, queue_id: int) -> int:
@@ -329,6 +350,11 @@ class Reader:
     def _time_of(self, queue: ConsumeQueue, queue_offset: int) -> int:
         data = self._repair.read(queue, queue_offset, 1)
         return self._log.store_timestamp(ENTRY.unpack(data)[0]) if data else -1
+
+
+def _scan_count(max_count: int, scan_max: int) -> int:
+    """How many entries are looked at if not all are wanted."""
+    return min(max(SCAN_COUNT_MIN, max_count), scan_max)
 
 
 def judged_code_min(extended: ExtendedConsumeQueues | None) -> int:

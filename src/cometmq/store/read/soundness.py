@@ -1,7 +1,7 @@
 """Which records are checked before they are handed out, and what happens if one is damaged.
 
-A check costs about a microsecond and a half for a record of a kilobyte, as much as the rest of a read. So it is done
-where it can find something: a record can rot on the disk, not in memory. What this process appended among the last
+A check costs a half to one microsecond for a record of a kilobyte, as much as the rest of a read. So it is done where
+it can find something: a record can rot on the disk, not in memory. What this process appended among the last
 bytes of the log is still in memory. Everything else is checked when it is read, and then taken as sound for a while,
 so that many readers of one range cost one check.
 
@@ -18,6 +18,7 @@ from cometmq.store.files.record_scan import Scanned
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.log.damage import Damage, Damages, RecordBeingHealed, damage_of
 from cometmq.store.log.record_check import (
+    are_alike_and_sound,
     are_plainly_sound,
     is_sound,
     is_sound_as_marked,
@@ -47,10 +48,12 @@ class Soundness:
 
     def apply(self, config: ReadConfig) -> None:
         self._is_on = config.check_crc
-        self._checks_marks = config.check_marks
+        self.checks_marks = config.check_marks
+        """Whether records that carry a checksum of the whole record are held against it, too."""
         self._check = is_sound_as_marked if config.check_marks else is_sound
         cached_bytes = self._memory_bytes * config.memory_percent // 100
-        self._hot_bytes = min(config.unchecked_bytes, cached_bytes)
+        self.hot_bytes = min(config.unchecked_bytes, cached_bytes)
+        """How many of the last bytes of the log are in memory, if this process has appended them."""
         self._damages.wait_seconds = config.heal_wait_ms / 1000
         self._renew()
 
@@ -67,9 +70,12 @@ class Soundness:
     @property
     def hot_from(self) -> int:
         """Records from here on need no check."""
-        if not self._is_on:
-            return 0
-        return max(self._appended_from, self._log.end - self._hot_bytes)
+        return self.in_memory_from if self._is_on else 0
+
+    @property
+    def in_memory_from(self) -> int:
+        """Records from here on are in memory: this process has appended them a short while ago."""
+        return max(self._appended_from, self._log.end - self.hot_bytes)
 
     def age(self) -> None:
         """To be called every few seconds: what was checked long ago may have been read from the disk again since."""
@@ -80,6 +86,22 @@ class Soundness:
         """Whether all of these were checked a short while ago."""
         return self._recent.issuperset(places)
 
+    def are_alike_and_sound(
+        self,
+        queue: ConsumeQueue,
+        queue_offset: int,
+        places: Sequence[int],
+        size_bytes: int,
+        stretches: Sequence[memoryview],
+    ) -> bool:
+        """``are_sound`` for stretches of records of one size. Some that are sound it does not recognize."""
+        is_sound = not self.checks_marks and are_alike_and_sound(
+            stretches, size_bytes, places, queue.queue_id, queue_offset, queue.topic_field
+        )
+        if is_sound:
+            self._remember(places)
+        return is_sound
+
     def are_sound(
         self,
         queue: ConsumeQueue,
@@ -89,7 +111,7 @@ class Soundness:
         records: Sequence[memoryview],
     ) -> bool:
         """Whether all of these consecutive messages of a queue are undamaged. Does not say which one is not."""
-        is_plain = not self._checks_marks and are_plainly_sound(
+        is_plain = not self.checks_marks and are_plainly_sound(
             records, places, queue.queue_id, queue_offset, queue.topic_field
         )
         if not is_plain:

@@ -19,10 +19,10 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from typing import Final
-from zlib import crc32
 
 from cometmq.base.errors import CorruptFile
 from cometmq.base.ports import File, Files
+from cometmq.model.messages.checksum import crc32
 
 FILE_BYTES: Final = 4096
 OWN_AT: Final = 512

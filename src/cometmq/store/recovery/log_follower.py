@@ -26,6 +26,7 @@ from cometmq.model.messages.properties import (
     split_keys,
 )
 from cometmq.model.names import SCHEDULE_TOPIC
+from cometmq.native.choice import twin
 from cometmq.store.files.queue_entry import ENTRY, FILLER
 from cometmq.store.files.record_scan import Scanned
 from cometmq.store.index.index_files import IndexFiles, key_prefix
@@ -36,6 +37,8 @@ from cometmq.store.queues.consume_queues import ConsumeQueues, Written
 from cometmq.store.queues.delay_levels import DelayLevels
 
 logger = logging.getLogger("cometmq.store")
+
+_twin = twin("follow")
 
 QUEUE_GAP_MAX: Final = 1_000_000
 """Maximum number of missing entries to fill; a larger gap means a damaged offset, which no checksum protects."""
@@ -88,6 +91,17 @@ class Entered(NamedTuple):
     queue_offsets: list[int]
     tags_codes: list[int]
     texts: list[bytes]
+
+
+class Reached(NamedTuple):
+    """How far the usual records were entered."""
+
+    end: int
+    last_place: int
+    last_time: int
+    topics: list[str]
+    """Of the queues that got entries, as the next."""
+    queue_ids: list[int]
 
 
 class _Group:
@@ -149,6 +163,7 @@ class Follower:
         self._deleted = deleted
         # Name and key prefix of each topic, by its bytes in the log.
         self._topics: dict[bytes, tuple[str, int]] = {}
+        self._prefixes: dict[bytes, int] = {}
 
     def feed(self, start: int, end: int, *, passes_damage: bool = False) -> int:
         """Dispatch the records between two offsets; a record must begin at ``start``. Returns the offset reached.
@@ -232,6 +247,70 @@ class Follower:
         for group in groups.values():
             group.append_to(self._queues)
         return entered
+
+    def enter_usual(self, view: memoryview, at: int, place: int, count_max: int) -> Reached | None:
+        """``enter`` of the records from ``at`` on in a log file, as far as they are the usual ones.
+
+        Which these are says ``native.follow``.
+
+        Args:
+            place: where that is in the whole log.
+
+        Returns:
+            How far this went; None if nothing was entered.
+
+        Raises:
+            DiskFull: nothing was entered; the call may be repeated.
+        """
+        index = self._index
+        if _twin is None or self._deleted or (index is not None and index.end_offset >= place):
+            return None
+        found = _twin.follow(view, at, place, count_max, self._prefixes, self._prefix)
+        queues = self._queues
+        groups = [
+            (queues.get_or_create(topic.decode(), queue_id), first, entries)
+            for topic, queue_id, first, entries in found.groups()
+        ]
+        if not found.count or any(queue.next_offset != first for queue, first, _ in groups):
+            return None
+        if index is not None:
+            keys = found.keys()
+            index.reserve(sum(len(hashes) for hashes, _, _ in keys))
+            for hashes, places, time in keys:
+                index.add_hashed(hashes, places, time)
+        for queue, _, entries in groups:
+            queues.append_batch(queue, entries)
+        return Reached(
+            found.end,
+            found.last_place,
+            found.last_time,
+            [queue.topic for queue, _, _ in groups],
+            [queue.queue_id for queue, _, _ in groups],
+        )
+
+    def described(self, records: Sequence[Scanned]) -> Entered:
+        """What ``enter`` returns of usual records, for those that are entered already."""
+        entered = Entered([], [], [], [], [])
+        for record in records:
+            topic = record.topic.decode()
+            *_, tag = _names(record.properties.decode())
+            entered.topics.append(topic)
+            entered.queue_ids.append(record.queue_id)
+            entered.queue_offsets.append(record.queue_offset)
+            entered.tags_codes.append(self._code(topic, tag, record))
+            entered.texts.append(record.properties)
+        return entered
+
+    def _prefix(self, topic_bytes: bytes) -> int | None:
+        """For ``native.follow``: remembers what the keys of a topic begin with."""
+        try:
+            topic = topic_bytes.decode()
+        except UnicodeDecodeError:
+            return None
+        if topic == SCHEDULE_TOPIC:
+            return None
+        prefix = self._prefixes[topic_bytes] = key_prefix(topic)
+        return prefix
 
     def _learn(self, topic_bytes: bytes) -> tuple[str, int]:
         topic = topic_bytes.decode(errors="replace")

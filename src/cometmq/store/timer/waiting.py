@@ -150,6 +150,20 @@ class Waiting:
             return wake_of(self._heap[0][0])
         return self._seconds[0] * 1000 if self._seconds else None
 
+    def due_before(self, until_ms: int) -> int:
+        """Entries due by then: to the second for those in memory, to the bucket for the others."""
+        near = len(self._heap) + sum(
+            len(self._slots[second]) // ENTRY_BYTES
+            for second in self._seconds
+            if second * 1000 <= until_ms
+        )
+        far = sum(
+            bucket.count
+            for number, bucket in self._buckets.items()
+            if number >= self._near_end and (number + 1) * BUCKET_MS <= until_ms
+        )
+        return near + far
+
     def done_before_ms(self, now_ms: int) -> int:
         """A time before which nothing waits, as far as that is known without reading files."""
         ends = [now_ms, self._near_end * BUCKET_MS]

@@ -22,6 +22,7 @@ from cometmq.store.queues.consume_queue import PAGE_BYTES
 from cometmq.store.queues.consume_queues import ConsumeQueues
 from cometmq.store.recovery.checkpoint import Checkpoint
 from cometmq.store.store_config import FlushConfig
+from cometmq.store.upkeep.flush_times import FlushTimes
 from cometmq.store.watermarks import Watermarks
 
 logger = logging.getLogger("cometmq.store")
@@ -93,6 +94,7 @@ class LogFlusher(_Worker):
         self._on_failure = on_failure
         self._flushed_at = clock.monotonic()
         self.has_failed = False
+        self.times = FlushTimes()
 
     def apply(self, config: FlushConfig) -> None:
         self._config = config
@@ -107,6 +109,7 @@ class LogFlusher(_Worker):
         if self.has_failed:
             return False
         if target > flushed.value:
+            started = self._clock.monotonic()
             try:
                 self._log.sync_range(flushed.value, target)
             except (OSError, CometError) as error:
@@ -116,6 +119,7 @@ class LogFlusher(_Worker):
                 )
                 self._on_failure(f"the log could not be written to disk: {error}")
                 return False
+            self.times.add(self._clock.monotonic() - started)
             flushed.advance(target)
         self.flushed_timestamp = timestamp
         self._flushed_at = self._clock.monotonic()

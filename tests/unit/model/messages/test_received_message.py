@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+import os
+import pickle
+import subprocess
+import sys
+from enum import StrEnum
+
 import pytest
 
 from cometmq.model.address import pack_host
 from cometmq.model.messages.compression import compress
 from cometmq.model.messages.received_message import ReceivedMessage, decode_messages
 from cometmq.model.messages.record import BadRecord, decode_record, encode_record
+from cometmq.native.choice import NAME, NATIVE, PYTHON, VARIABLE
 
 STORE = pack_host("10.0.0.7", 10911)
 UNIQUE = "7F0000010D2A5A1B2C3D000A0001B00C"
@@ -123,3 +131,53 @@ def test_a_message_can_be_made_by_hand() -> None:
     assert "'T'" in repr(message)
     assert "tags='paid'" in repr(message)
     assert ReceivedMessage(topic="T", body=b"x").properties == {}
+
+
+def test_names_may_be_of_an_enumeration() -> None:
+    class Name(StrEnum):
+        ORDERS = "orders"
+
+    message = ReceivedMessage(topic=Name.ORDERS, body=b"x", broker_name=Name.ORDERS)
+    assert (message.topic, message.broker_name) == ("orders", "orders")
+    (message,) = decode_messages(raw(), Name.ORDERS)
+    assert message.broker_name == "orders"
+    message.topic = Name.ORDERS
+    assert message.topic == "orders"
+
+
+class Noted(ReceivedMessage):
+    __slots__ = ("note",)
+
+
+class Open(ReceivedMessage):
+    pass
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_it_may_be_pickled(protocol: int) -> None:
+    (message,) = decode_messages(raw(properties=b"TAGS\x01paid"), "broker-a", added={"MORE": "1"})
+    again = pickle.loads(pickle.dumps(message, protocol))
+    assert again == message
+    assert (again.size_bytes, again.body_crc) == (message.size_bytes, message.body_crc)
+    assert again.properties == {"TAGS": "paid", "MORE": "1"}
+
+
+def test_a_copy_has_what_a_subclass_adds() -> None:
+    for message in (Noted(topic="T", body=b"x"), Open(topic="T", body=b"x")):
+        message.note = "mine"  # type: ignore[union-attr]
+        again = copy.copy(message)
+        assert (type(again), again, again.note) == (type(message), message, "mine")  # type: ignore[union-attr]
+
+
+@pytest.mark.skipif(NAME != NATIVE, reason="the twin is not used")
+def test_what_one_implementation_pickles_the_other_one_reads() -> None:
+    (message,) = decode_messages(raw(properties=b"TAGS\x01paid"), "broker-a")
+    program = "import pickle, sys; pickle.dump(pickle.load(sys.stdin.buffer), sys.stdout.buffer)"
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        input=pickle.dumps(message),
+        env={**os.environ, VARIABLE: PYTHON},
+        capture_output=True,
+        check=True,
+    )
+    assert pickle.loads(ended.stdout) == message

@@ -135,6 +135,7 @@ def damaged(at: int, value: bytes) -> bytes:
         (damaged(0, b"\xff\xff\xff\xff"), "record of -1 bytes"),
         (damaged(0, b"\x00\x00\x00\x10"), "record of 16 bytes"),
         (damaged(0, b"\x00\x00\x00\x7d") + b"\x00", "parts of 124 bytes in a record of 125"),
+        (damaged(28, b"\xff" * 8), "physical offset -1"),
         (damaged(84, b"\x7f\xff\xff\xff"), "body of 2147483647 bytes"),
         (damaged(84, b"\xff\xff\xff\xff"), "body of -1 bytes"),
         (damaged(90, b"\x00"), "checksum"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cometmq.model.sql92.errors import BadExpression
-from cometmq.model.sql92.parser import LENGTH_MAX, NESTING_MAX
+from cometmq.model.sql92.limits import DEPTH_MAX, LENGTH_MAX, SqlLimits
 from cometmq.model.sql92.selector import Selector
 
 MESSAGE = {
@@ -219,7 +219,7 @@ def test_odd_decimals_keep_javas_order() -> None:
 
 
 def test_depth_and_length_are_bounded() -> None:
-    inner = "(" * (NESTING_MAX - 2) + "a = 5" + ")" * (NESTING_MAX - 2)
+    inner = "(" * (DEPTH_MAX - 2) + "a = 5" + ")" * (DEPTH_MAX - 2)
     assert Selector(inner).matches(MESSAGE)
     for text in (
         "(" * 5000 + "a",
@@ -227,10 +227,23 @@ def test_depth_and_length_are_bounded() -> None:
         "a " + "= a " * 3000,
         "- " * 5000 + "5 = a",
     ):
-        with pytest.raises(BadExpression, match="at most 64 levels, found one more"):
+        with pytest.raises(BadExpression, match=r"at most 64 levels .*, found one more"):
             Selector(text)
     with pytest.raises(BadExpression, match=f"at most {LENGTH_MAX} characters"):
         Selector("a = '" + "x" * LENGTH_MAX + "'")
+
+
+def test_how_much_is_allowed_can_be_said() -> None:
+    limits = SqlLimits(length_max=20, depth_max=3, parts_max=7)
+    assert Selector("((a = 5)) AND b = 2", limits)
+    for text, bound in (
+        ("a = 1 OR a = 2 OR a =3", "filterExpressionLengthMax"),
+        ("(((a = 5)))", "filterExpressionDepthMax"),
+        ("a=1 OR b=2 OR c=3", "filterExpressionPartsMax"),
+    ):
+        with pytest.raises(BadExpression, match=bound) as refused:
+            Selector(text, limits)
+        assert refused.value.bound == bound
 
 
 def test_a_long_row_of_conditions_is_not_deep() -> None:

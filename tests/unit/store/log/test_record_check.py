@@ -10,6 +10,8 @@ from cometmq.model.address import pack_host
 from cometmq.model.messages.record import encode_blank, encode_record
 from cometmq.store.log.record_check import (
     MARKED_BYTES,
+    are_alike_and_sound,
+    are_plainly_sound,
     begins_soundly,
     is_sound,
     is_sound_as_marked,
@@ -19,13 +21,13 @@ from cometmq.store.log.record_check import (
 PLACE = 4711
 
 
-def marked(properties: bytes = b"KEYS\x01a\x02", *, v6: bool = False) -> bytes:
+def encoded(number: int, place: int, body: bytes, properties: bytes, *, v6: bool = False) -> bytes:
     host = pack_host("::1", 1) if v6 else pack_host("127.0.0.1", 1)
-    record = encode_record(
+    return encode_record(
         topic=b"Topic",
         queue_id=1,
-        queue_offset=2,
-        physical_offset=PLACE,
+        queue_offset=number,
+        physical_offset=place,
         flag=0,
         sys_flag=48 if v6 else 0,
         born_timestamp=1,
@@ -34,9 +36,18 @@ def marked(properties: bytes = b"KEYS\x01a\x02", *, v6: bool = False) -> bytes:
         store_host=host,
         reconsume_times=0,
         prepared_transaction_offset=0,
-        body=b"the body",
-        properties=properties + bytes(MARKED_BYTES),
-    )[:-MARKED_BYTES]
+        body=body,
+        properties=properties,
+    )
+
+
+def plain(number: int, place: int) -> bytes:
+    return encoded(number, place, b"body %d" % number, b"KEYS\x01a\x02")
+
+
+def marked(properties: bytes = b"KEYS\x01a\x02", *, v6: bool = False) -> bytes:
+    record = encoded(2, PLACE, b"the body", properties + bytes(MARKED_BYTES), v6=v6)
+    record = record[:-MARKED_BYTES]
     return record + record_mark(record)
 
 
@@ -63,6 +74,35 @@ def test_without_being_asked_a_mark_is_not_believed() -> None:
     record[-5] ^= 1
     assert is_sound(memoryview(record), PLACE)
     assert not is_sound_as_marked(memoryview(record), PLACE)
+
+
+def test_records_of_one_size_are_judged_as_those_of_several_sizes() -> None:
+    size_bytes = len(plain(0, 0))
+    places = [PLACE, PLACE + size_bytes, PLACE + 9 * size_bytes]
+    data = b"".join(plain(5 + number, place) for number, place in enumerate(places))
+
+    def is_alike(changed: bytes | bytearray) -> bool:
+        view = memoryview(changed)
+        stretches = [view[: 2 * size_bytes], view[2 * size_bytes :]]
+        return are_alike_and_sound(stretches, size_bytes, places, 1, 5, b"\x05Topic")
+
+    def is_plain(changed: bytes | bytearray) -> bool:
+        view = memoryview(changed)
+        records = [view[at : at + size_bytes] for at in range(0, len(view), size_bytes)]
+        return are_plainly_sound(records, places, 1, 5, b"\x05Topic")
+
+    assert is_alike(data)
+    assert is_plain(data)
+    noticed = 0
+    for at in range(len(data)):
+        for bit in range(8):
+            flipped = bytearray(data)
+            flipped[at] ^= 1 << bit
+            assert is_alike(flipped) == is_plain(flipped), (at, bit)
+            noticed += not is_alike(flipped)
+    # Size, magic, checksum, queue, number, place, body and its length, topic, length of the properties; the two bits
+    # for hosts with IPv6.
+    assert noticed == 3 * (8 * (4 + 4 + 4 + 4 + 8 + 8 + 6 + 4 + 6 + 2) + 2)
 
 
 @pytest.mark.parametrize("size_bytes", [0, 4, 50, 90])
