@@ -1,4 +1,4 @@
-"""The settings of access control, RocketMQ 4's and 5's, and of the audit log."""
+"""The settings of access control and of the audit log: what all servers have alike, and what only some have."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cometmq.access.inner_config import Credential, InnerConfig, parse_credential
-from cometmq.base.errors import ConfigError
+from cometmq.base.errors import ConfigError, UsageError
 from cometmq.base.settings import setting
+from cometmq.model.address import split_address, split_addresses
 from cometmq.protocol.codes import RequestCode
 
 STRICT: Final = "strict"
 ROCKETMQ: Final = "rocketmq"
+
+REQUIRED: Final = "required"
+OPTIONAL: Final = "optional"
 
 _AUTH: Final = "org.apache.rocketmq.auth"
 AUTHENTICATION_PROVIDER: Final = f"{_AUTH}.authentication.provider.DefaultAuthenticationProvider"
@@ -27,13 +31,15 @@ _AUTHORIZATION_STRATEGIES: Final = tuple(
     for name in ("Stateless", "Stateful")
 )
 
-_NOT_FOR_STRANGERS: Final = frozenset(
+NOT_FOR_STRANGERS: Final = frozenset(
     {
         *range(
             RequestCode.UPDATE_AND_CREATE_ACL_CONFIG, RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG + 1
         ),
         *range(RequestCode.AUTH_CREATE_USER, RequestCode.AUTH_LIST_ACL + 1),
         RequestCode.UPDATE_BROKER_CONFIG,
+        RequestCode.UPDATE_NAMESRV_CONFIG,
+        RequestCode.UPDATE_CONTROLLER_CONFIG,
         RequestCode.GET_ACCOUNTS,
     }
 )
@@ -41,17 +47,9 @@ _NOT_FOR_STRANGERS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccessConfig:
-    is_plain: bool = setting(
-        "aclEnable",
-        "Check every request by the accounts of RocketMQ 4: conf/plain_acl.yml and conf/acl below rocketmqHome.",
-        default=False,
-    )
-    home: str = setting(
-        "rocketmqHome",
-        "RocketMQ's home directory, where account files of RocketMQ 4 are; by default the environment's ROCKETMQ_HOME.",
-        default="",
-    )
+class AccountsConfig:
+    """Of all servers: users and acls of RocketMQ 5, and the audit log."""
+
     is_authenticating: bool = setting(
         "authenticationEnabled",
         "Check who sends a request by the users of RocketMQ 5.",
@@ -115,9 +113,22 @@ class AccessConfig:
         is_secret=True,
     )
     inner: InnerConfig = field(default_factory=InnerConfig)
-    migrates: bool = setting(
-        "migrateAuthFromV1Enabled",
-        "At the start, turn accounts of RocketMQ 4 into users and acls that are not there yet.",
+    mode: str = setting(
+        "authenticationMode",
+        "Whether every request needs a valid signature (required), or one without any is logged and served (optional), "
+        "while not all peers have accounts yet. A wrong signature is refused in any case.",
+        default=REQUIRED,
+        choices=(REQUIRED, OPTIONAL),
+    )
+    allows_anonymous: bool = setting(
+        "allowAnonymous",
+        "Whether the server may start if it listens beyond loopback and serves requests without an account.",
+        default=False,
+    )
+    subject_is_account: bool = setting(
+        "tlsSubjectAsAccount",
+        "Whether a request without a signature counts as that of the account which the common name (CN) of the peer's "
+        "TLS certificate names.",
         default=False,
     )
     checks: str = setting(
@@ -138,7 +149,8 @@ class AccessConfig:
     )
     audit_path: str = setting(
         "auditLogPath",
-        "File that says who changed what; audit.log in storePathRootDir by default if there are accounts, else none.",
+        "File that says who changed what. By default, if there are accounts: audit.log in a broker's storePathRootDir, "
+        "or in accountPath.",
         default="",
     )
     audit_bytes_max: int = setting(
@@ -153,16 +165,6 @@ class AccessConfig:
     )
 
     def __post_init__(self) -> None:
-        if self.is_plain and (self.is_authenticating or self.is_authorizing or self.migrates):
-            raise ConfigError(
-                "aclEnable=true excludes authenticationEnabled, authorizationEnabled and migrateAuthFromV1Enabled: set "
-                "it to false to go from accounts of RocketMQ 4 to those of RocketMQ 5"
-            )
-        if (self.is_plain or self.migrates) and not self.home:
-            key = "aclEnable" if self.is_plain else "migrateAuthFromV1Enabled"
-            raise ConfigError(
-                f"{key}=true reads conf/plain_acl.yml below rocketmqHome, which is not set: set it, or ROCKETMQ_HOME"
-            )
         if self.is_authenticating and not self.users_provider:
             raise ConfigError(
                 f"authenticationEnabled=true needs users: set authenticationMetadataProvider={LOCAL_USERS}"
@@ -176,11 +178,13 @@ class AccessConfig:
                 "authorizationEnabled without authenticationEnabled believes every name that a request carries: set "
                 "authenticationEnabled=true, too, or accessChecks=rocketmq if that is meant"
             )
-        if self.migrates and not self.has_users:
+        if self.mode == OPTIONAL and not self.is_authenticating:
             raise ConfigError(
-                f"migrateAuthFromV1Enabled=true needs users: set authenticationMetadataProvider={LOCAL_USERS}"
+                "authenticationMode=optional has no effect without authenticationEnabled=true"
             )
-        found = _NOT_FOR_STRANGERS & (self.not_authenticated | self.not_authorized)
+        if self.subject_is_account and not self.is_enabled:
+            raise ConfigError("tlsSubjectAsAccount=true has no effect without accounts")
+        found = NOT_FOR_STRANGERS & (self.not_authenticated | self.not_authorized)
         if found and self.is_strict:
             raise ConfigError(
                 f"request code {min(found)} must not be in a whitelist: whoever may send it may do everything"
@@ -195,12 +199,17 @@ class AccessConfig:
     @property
     def has_users(self) -> bool:
         """Whether users and acls are kept, be they checked or not."""
-        return not self.is_plain and bool(self.users_provider or self.acls_provider)
+        return bool(self.users_provider or self.acls_provider)
 
     @property
     def is_enabled(self) -> bool:
         """Whether anything is checked."""
-        return self.is_plain or self.is_authenticating or self.is_authorizing
+        return self.is_authenticating or self.is_authorizing
+
+    @property
+    def serves_anybody(self) -> bool:
+        """Whether requests without an account are served."""
+        return not self.is_enabled or self.mode == OPTIONAL
 
     @property
     def not_authenticated(self) -> frozenset[int]:
@@ -213,6 +222,92 @@ class AccessConfig:
     @property
     def first_user(self) -> Credential | None:
         return parse_credential("initAuthenticationUser", self.init_user, "username", "password")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessConfig(AccountsConfig):
+    """Of a broker, which also knows the accounts of RocketMQ 4."""
+
+    is_plain: bool = setting(
+        "aclEnable",
+        "Check every request by the accounts of RocketMQ 4: conf/plain_acl.yml and conf/acl below rocketmqHome.",
+        default=False,
+    )
+    home: str = setting(
+        "rocketmqHome",
+        "RocketMQ's home directory, where account files of RocketMQ 4 are; by default the environment's ROCKETMQ_HOME.",
+        default="",
+    )
+    migrates: bool = setting(
+        "migrateAuthFromV1Enabled",
+        "At the start, turn accounts of RocketMQ 4 into users and acls that are not there yet.",
+        default=False,
+    )
+
+    def __post_init__(self) -> None:
+        if self.is_plain and (self.is_authenticating or self.is_authorizing or self.migrates):
+            raise ConfigError(
+                "aclEnable=true excludes authenticationEnabled, authorizationEnabled and migrateAuthFromV1Enabled: set "
+                "it to false to go from accounts of RocketMQ 4 to those of RocketMQ 5"
+            )
+        if self.is_plain and self.mode == OPTIONAL:
+            raise ConfigError(
+                "authenticationMode=optional has no effect with aclEnable=true: its white addresses let peers in"
+            )
+        if (self.is_plain or self.migrates) and not self.home:
+            key = "aclEnable" if self.is_plain else "migrateAuthFromV1Enabled"
+            raise ConfigError(
+                f"{key}=true reads conf/plain_acl.yml below rocketmqHome, which is not set: set it, or ROCKETMQ_HOME"
+            )
+        AccountsConfig.__post_init__(self)
+        if self.migrates and not self.has_users:
+            raise ConfigError(
+                f"migrateAuthFromV1Enabled=true needs users: set authenticationMetadataProvider={LOCAL_USERS}"
+            )
+
+    @property
+    def has_users(self) -> bool:
+        return not self.is_plain and bool(self.users_provider or self.acls_provider)
+
+    @property
+    def is_enabled(self) -> bool:
+        return self.is_plain or self.is_authenticating or self.is_authorizing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerAccessConfig(AccountsConfig):
+    """Of a name server or a controller."""
+
+    path: str = setting(
+        "accountPath",
+        "Directory of accounts.json, accounts.key and audit.log; by default next to the server's other data.",
+        default="",
+    )
+    sources: str = setting(
+        "accountBrokers",
+        "Brokers whose users and acls the server copies every three seconds, like 10.0.0.1:10911;10.0.0.2:10911, "
+        "signed with innerClientAuthenticationCredentials. Empty: it has its own.",
+        default="",
+    )
+
+    def __post_init__(self) -> None:
+        AccountsConfig.__post_init__(self)
+        if not self.sources:
+            return
+        for address in self.source_addresses:
+            try:
+                split_address(address)
+            except UsageError as error:
+                raise ConfigError(f"accountBrokers: {error}") from None
+        if not self.has_users or self.inner.credential is None:
+            raise ConfigError(
+                "accountBrokers needs authenticationMetadataProvider, and innerClientAuthenticationCredentials that "
+                "are a super user's at these brokers"
+            )
+
+    @property
+    def source_addresses(self) -> list[str]:
+        return split_addresses(self.sources)
 
 
 def _codes(key: str, text: str) -> frozenset[int]:

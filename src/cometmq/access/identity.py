@@ -9,11 +9,17 @@ from cometmq.protocol.command import Command
 
 
 class Identity(NamedTuple):
-    """``is_free``: nothing is asked of it, because of its address or because nobody is asked. ``name`` may be empty."""
+    """
+    Attributes:
+        name: may be empty.
+        is_free: nothing is asked of it, because of its address or because nobody is asked.
+        is_stranger: it has not said who it is, and is served while not all peers have accounts yet.
+    """
 
     name: str
     is_super: bool = False
     is_free: bool = False
+    is_stranger: bool = False
 
 
 class Judge(Protocol):
@@ -21,6 +27,10 @@ class Judge(Protocol):
 
     def identify(self, host: str, command: Command) -> Identity:
         """Raises AccessRefused if the sender is not who it says it is, or says nothing."""
+        ...
+
+    def certified(self, name: str) -> Identity:
+        """Of a sender that has proved by its certificate that it is ``name``. Raises AccessRefused: no such account."""
         ...
 
     def permit(self, identity: Identity, host: str, command: Command) -> None:

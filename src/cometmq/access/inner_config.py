@@ -53,6 +53,11 @@ class InnerConfig:
         return partial(sign, access_key=account.name, secret_key=account.secret)
 
 
+def credential_text(name: str, secret: str) -> str:
+    """As ``innerClientAuthenticationCredentials`` has it."""
+    return json.dumps({"accessKey": name, "secretKey": secret})
+
+
 def parse_credential(key: str, text: str, name_key: str, secret_key: str) -> Credential | None:
     """None if the text is empty. Raises ConfigError, which does not quote the text: there is a secret in it."""
     if not text:

@@ -32,6 +32,14 @@ BOTH = {**USERS, **ACLS}
         ({**BOTH, "authenticationWhitelist": "10,x"}, "request codes"),
         ({**BOTH, "authorizationWhitelist": "310,3001"}, "3001 must not be"),
         ({**BOTH, "authenticationWhitelist": "29007"}, "29007 must not be"),
+        ({**BOTH, "authenticationWhitelist": "318"}, "318 must not be"),
+        ({**BOTH, "authenticationMode": "sometimes"}, "must be one of"),
+        ({"authenticationMode": "optional"}, "without authenticationEnabled=true"),
+        (
+            {"aclEnable": "true", "rocketmqHome": "/x", "authenticationMode": "optional"},
+            "has no effect with aclEnable=true",
+        ),
+        ({"tlsSubjectAsAccount": "true"}, "has no effect without accounts"),
         ({**BOTH, "initAuthenticationUser": "hush"}, "must be JSON like"),
         ({**BOTH, "initAuthenticationUser": '{"username":"u"}'}, "must be JSON like"),
         (

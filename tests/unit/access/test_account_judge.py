@@ -197,3 +197,43 @@ def test_records_named_by_their_place() -> None:
         AccountJudge(made, RULES, cluster="C", is_authorizing=False),
     ):
         loose.permit_topic(me, HOST, "U", PUB)
+
+
+def test_strangers() -> None:
+    made = accounts(entry("Topic:T", "Pub"))
+    mixed: dict[str, Any] = {"for_strangers": frozenset({310, 29007})}
+    decide(made, Command(310, {"b": "T"}), **mixed)
+    decide(made, Command(310, None), **mixed)
+    judge = AccountJudge(made, RULES, cluster="C", **mixed)
+    stranger = judge.identify(HOST, Command(310))
+    assert stranger.is_stranger
+    judge.permit_topic(stranger, HOST, "U", PUB)
+    # Who says who it is must prove it, and has no more rights than it has.
+    assert refusal(made, signed(310, {"b": "T"}, secret="x"), **mixed) == "check signature failed."
+    assert "no matched policies" in refusal(made, signed(310, {"b": "U"}), **mixed)
+    assert refusal(made, Command(25), **mixed) == "username cannot be null."
+    assert "is not a super user" in refusal(made, Command(29007), **mixed)
+
+
+OWN_TOPICS = (
+    "SCHEDULE_TOPIC_XXXX",
+    "RMQ_SYS_TRANS_HALF_TOPIC",
+    "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+    "TRANS_CHECK_MAX_TIME_TOPIC",
+    "rmq_sys_wheel_timer",
+    "rmq_sys_REVIVE_LOG_DefaultCluster",
+)
+
+
+@pytest.mark.parametrize("topic", OWN_TOPICS)
+def test_where_messages_of_all_topics_wait_nobody_reads_by_a_right_on_topics(topic: str) -> None:
+    """Delayed or half messages of a topic that is denied lie there, too."""
+    made = accounts(
+        entry("Topic:*", "All"), entry("Group:*", "All"), entry("Topic:T", "All", decision="Deny")
+    )
+    for code in (11, 12, 361, 29001, 200050, 200052):
+        command = signed(code, {"topic": topic, "consumerGroup": "g"})
+        assert "access Cluster:C " in refusal(made, command)
+        decide(made, command, rules=ROCKETMQ_RULES, checks_records=False)
+    operator = accounts(entry("Cluster:*", "Get"), entry("Group:*", "All"))
+    decide(operator, signed(11, {"topic": topic, "consumerGroup": "g"}))

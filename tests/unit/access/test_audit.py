@@ -12,6 +12,7 @@ from cometmq.access.audit.audit_line import AUDITED, TEXT_CHARS_MAX, audit_line,
 from cometmq.access.audit.audit_log import AuditLog
 from cometmq.access.rules.request_rules import RULES
 from cometmq.protocol import fastjson
+from cometmq.protocol.codes import RequestCode as Code
 from cometmq.protocol.command import Command
 from cometmq.testing.fake_clock import FakeClock
 
@@ -84,8 +85,31 @@ def test_lines_are_bounded() -> None:
     assert len(unreadable["body"]) <= TEXT_CHARS_MAX
 
 
+OF_SERVERS_AND_CONSUMERS = {
+    *(Code.REGISTER_BROKER, Code.UNREGISTER_BROKER, Code.BROKER_HEARTBEAT),
+    *(Code.EXCHANGE_BROKER_HA_INFO, Code.NOTIFY_MIN_BROKER_ID_CHANGE, Code.GET_ACCOUNTS),
+    *(Code.CONTROLLER_ALTER_SYNC_STATE_SET, Code.CONTROLLER_REGISTER_BROKER),
+    *(Code.CONTROLLER_APPLY_BROKER_ID, Code.UPDATE_CONSUMER_OFFSET),
+}
+"""They change something all the time, without an operator."""
+
+
 def test_all_audited_requests_are_known() -> None:
     assert set(RULES) >= AUDITED
+
+
+def test_whatever_an_operator_changes_is_audited() -> None:
+    """By what a request needs, so that no new one can be forgotten."""
+    changing = {
+        code
+        for code, rule in RULES.items()
+        if any(word in str(rule) for word in ("Create", "Update", "Delete", "super user"))
+    }
+    assert changing - AUDITED == OF_SERVERS_AND_CONSUMERS
+
+
+def test_who_has_looked_at_secrets_is_audited() -> None:
+    assert {54, 3004, 3005} <= AUDITED
 
 
 def test_lines_arrive_in_a_private_file(tmp_path: Path) -> None:
@@ -142,3 +166,15 @@ def test_a_file_that_cannot_be_written_is_found_at_the_start(tmp_path: Path) -> 
     (tmp_path / "audit.log").mkdir()
     with pytest.raises(OSError, match="audit"):
         audit_log(tmp_path / "audit.log").start()
+
+
+def test_lines_that_were_left_out_are_told_by_the_next_one(tmp_path: Path) -> None:
+    log = audit_log(tmp_path / "audit.log")
+    log.start()
+    for _ in range(3):
+        log.leave_out()
+    log.add(b'{"a":1}')
+    log.stop()
+    told, line = (json.loads(text) for text in log.path.read_text().splitlines())
+    assert told == {"at": told["at"], "leftOut": 3}
+    assert line == {"a": 1}

@@ -180,3 +180,16 @@ def test_numbers_are_text_and_no_repr_shows_a_secret() -> None:
     assert account.access_key == "12345678"
     assert "87654321" not in repr(account)
     assert "12345678" not in repr(PlainTable({"a": account}).accounts["a"].verifier)
+
+
+def test_where_messages_of_all_topics_wait_only_an_administrator_reads() -> None:
+    reader = table({"accessKey": "reader-1", "defaultTopicPerm": "SUB", "defaultGroupPerm": "SUB"})
+    read = signed(11, {"topic": "SCHEDULE_TOPIC_XXXX", "consumerGroup": "g"}, "reader-1")
+    for rules in (RULES, PLAIN_ROCKETMQ_RULES):
+        judge = PlainJudge(reader, rules, checks_records=rules is RULES)
+        identity = judge.identify(HOST, read)
+        if rules is RULES:
+            with pytest.raises(AccessRefused, match="Need admin permission"):
+                judge.permit(identity, HOST, read)
+        else:
+            judge.permit(identity, HOST, read)

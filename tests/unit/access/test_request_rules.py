@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from cometmq.access.access_config import LOCAL_USERS
 from cometmq.access.rules.need import Action, Kind, Need
 from cometmq.access.rules.request_rules import RULES, SUBJECTS
 from cometmq.access.rules.rocketmq_rules import PLAIN_ROCKETMQ_RULES, ROCKETMQ_RULES
 from cometmq.access.rules.rule import Demand
+from cometmq.controller.controller_config import SCHEMA
+from cometmq.controller.server import Controller
+from cometmq.namesrv.namesrv_config import load_namesrv_config
+from cometmq.namesrv.server import NameServer
 from cometmq.protocol import fastjson
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.command import Command
@@ -44,6 +51,19 @@ def test_a_rule_that_demands_resources_names_them(code: RequestCode) -> None:
         assert str(rule)
 
 
+def test_what_name_servers_and_controllers_serve_is_declared(tmp_path: Path) -> None:
+    kept = {
+        "authenticationMetadataProvider": LOCAL_USERS,
+        "authenticationEnabled": "true",
+    }
+    names = NameServer(load_namesrv_config({**kept, "accountPath": str(tmp_path)})[0])
+    masters = Controller(SCHEMA.load({**kept, "controllerStorePath": str(tmp_path)})[0])
+    for server, subject in ((names, "Name server"), (masters, "Controller")):
+        for code in server.dispatcher.codes:
+            assert RULES[code].demand in (Demand.RESOURCES, Demand.NOTHING), code
+        assert SUBJECTS[subject].keys() <= server.dispatcher.codes
+
+
 def needs(code: int, ext: dict[str, str] | None = None, body: bytes = b"") -> list[str]:
     command = Command(code, ext, body)
     return [_text(need) for need in RULES[code].needs(command, "C")]
@@ -76,6 +96,9 @@ def test_rocketmq_takes_the_senders_word_for_the_group() -> None:
     command = Command(310, {"a": "mine", "b": "%RETRY%other"})
     [need] = ROCKETMQ_RULES[310].needs(command, "C")
     assert _text(need) == "Group:mine Sub"
+    [need] = ROCKETMQ_RULES[33].needs(Command(33, {"topic": "T"}), "C")
+    assert str(need) == "Topic:T"
+    assert ROCKETMQ_RULES[33].needs(Command(33, {}), "C") == []
     assert ROCKETMQ_RULES[25].demand is Demand.NOTHING
     assert PLAIN_ROCKETMQ_RULES[320].demand is Demand.NOTHING
     assert PLAIN_ROCKETMQ_RULES[17].demand is Demand.SUPER
@@ -125,6 +148,12 @@ def test_lists_in_headers() -> None:
         "Topic:A Get",
         "Topic:B Get",
     ]
+    # As its handler reads it: otherwise a right on ``A*`` would be one on B.
+    assert needs(208, {"consumerGroup": "g", "topic": "A;B"}) == [
+        "Group:g Get",
+        "Topic:A Get",
+        "Topic:B Get",
+    ]
     assert needs(308, {"topic": "T", "compareGroup": "g", "filterGroups": "h,i"}) == [
         "Topic:T Get",
         "Group:g Get",
@@ -137,6 +166,18 @@ def test_the_cluster_and_its_accounts() -> None:
     assert needs(25) == ["Cluster:C Update"]
     assert needs(26) == needs(28) == needs(43) == needs(3005) == ["Cluster:C Get"]
     assert needs(3001) == needs(50) == needs(29005) == ["Cluster:C Update"]
+    for code in (100, 101, 103, 104, 205, 318, 901, 1001, 1002, 1003, 1009, 1011, 1013):
+        assert needs(code) in (["Cluster:C Update"], ["Cluster:C Get"]), code
+
+
+def test_routes() -> None:
+    assert needs(105, {"topic": "T"}) == ["Topic:T Get|Pub|Sub"]
+    assert needs(105, {"topic": "%RETRY%g"}) == ["Group:g Get|Sub"]
+    assert needs(105, {"topic": "TBW102"}) == []
+    assert needs(105) == ["Topic: Get|Pub|Sub"]
+
+
+def test_what_is_for_super_users_or_for_nobody() -> None:
     assert RULES[54].demand is RULES[29007].demand is Demand.SUPER
     assert RULES[40].demand is Demand.NEVER
 

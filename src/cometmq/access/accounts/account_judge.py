@@ -6,16 +6,27 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from cometmq.access.accounts.account import Accounts, Acl, Decision, Entry, PolicyType, UserStatus
+from cometmq.access.accounts.account import (
+    Accounts,
+    Acl,
+    Decision,
+    Entry,
+    PolicyType,
+    User,
+    UserStatus,
+)
 from cometmq.access.identity import Identity
 from cometmq.access.refusals import AccessRefused, account_refusal
-from cometmq.access.rules.need import Action, Need, topic_need
+from cometmq.access.rules.need import Action, Need, guarded_need, topic_need
 from cometmq.access.rules.rule import Demand, Rule
 from cometmq.protocol.command import Command
 from cometmq.protocol.request_signature import ACCESS_KEY
 
 _NOWHERE: Final = ipaddress.IPv4Address("0.0.0.0")
 _ANYBODY: Final = Identity("")
+_STRANGER: Final = Identity("", is_stranger=True)
+ALL_CLUSTERS: Final = "*"
+"""Only ``Cluster:*`` and ``*`` match it."""
 _NO_NAME: Final = "Authorization failed. Please verify your access rights and try again."
 
 
@@ -24,11 +35,13 @@ class AccountJudge:
 
     Args:
         rules: what each request needs, by its code.
-        cluster: the name of the cluster that the server belongs to.
+        cluster: the name of the cluster that the server belongs to; ``ALL_CLUSTERS`` if it serves several.
         is_authenticating: whether signatures are checked; if not, everybody is who it says.
         is_authorizing: whether permissions are checked.
         not_authenticated, not_authorized: codes that are let through without.
-        checks_records: whether a user needs a permission for records that a request names by their place.
+        checks_records: whether a user needs a permission for records that a request names by their place, or that
+            wait in a topic of the broker's own.
+        for_strangers: codes that are served without a name while not all peers have accounts yet.
     """
 
     def __init__(
@@ -42,6 +55,7 @@ class AccountJudge:
         not_authenticated: frozenset[int] = frozenset(),
         not_authorized: frozenset[int] = frozenset(),
         checks_records: bool = True,
+        for_strangers: frozenset[int] = frozenset(),
     ) -> None:
         self.accounts = accounts
         self._rules = rules
@@ -51,12 +65,15 @@ class AccountJudge:
         self._not_authenticated = not_authenticated
         self._not_authorized = not_authorized
         self._checks_records = checks_records
+        self._for_strangers = for_strangers
 
     def identify(self, host: str, command: Command) -> Identity:
         if self._is_authenticating:
             try:
                 return self._authenticated(command)
             except AccessRefused:
+                if command.code in self._for_strangers and not (command.ext or {}).get(ACCESS_KEY):
+                    return _STRANGER
                 if command.code not in self._not_authenticated:
                     raise
                 # Let through, but a name that nobody has proved gives no rights.
@@ -64,6 +81,9 @@ class AccountJudge:
         name = (command.ext or {}).get(ACCESS_KEY, "")
         user = self.accounts.users.get(name)
         return Identity(name) if user is None else user.identity
+
+    def certified(self, name: str) -> Identity:
+        return self._enabled(name).identity
 
     def permit(self, identity: Identity, host: str, command: Command) -> None:
         rule = self._rules.get(command.code)
@@ -79,13 +99,17 @@ class AccountJudge:
         if command.code in self._not_authorized:
             return
         # RocketMQ believes the name of the cluster that a request gives.
-        self._permit_all(identity, host, rule.needs(command, self._cluster))
+        needs = rule.needs(command, self._cluster)
+        if self._checks_records:
+            needs = [guarded_need(need, self._cluster) for need in needs]
+        self._permit_all(identity, host, needs)
 
     def permit_topic(
         self, identity: Identity, host: str, topic: str, actions: frozenset[Action]
     ) -> None:
         if self._checks_records and self._is_authorizing:
-            self._permit_all(identity, host, [topic_need(topic, actions)])
+            need = guarded_need(topic_need(topic, actions), self._cluster)
+            self._permit_all(identity, host, [need])
 
     def keys(self, code: int) -> tuple[str, ...] | None:
         rule = self._rules.get(code)
@@ -96,16 +120,22 @@ class AccountJudge:
         name = ext.get(ACCESS_KEY) if ext is not None else None
         if not name:
             raise account_refusal("username cannot be null.")
+        user = self._enabled(name)
+        if not user.verifier.is_signed(command):
+            raise account_refusal("check signature failed.")
+        return user.identity
+
+    def _enabled(self, name: str) -> User:
         user = self.accounts.users.get(name)
         if user is None:
             raise account_refusal(f"User:{name} is not found.")
         if user.status is not UserStatus.ENABLED:
             raise account_refusal(f"User:{name} is disabled.")
-        if not user.verifier.is_signed(command):
-            raise account_refusal("check signature failed.")
-        return user.identity
+        return user
 
     def _permit_all(self, identity: Identity, host: str, needs: list[Need]) -> None:
+        if identity.is_stranger:
+            return
         if not identity.name:
             raise account_refusal(_NO_NAME)
         if identity.name not in self.accounts.users:

@@ -39,7 +39,25 @@ AUDITED: Final = frozenset(
         Code.CLEAN_EXPIRED_CONSUMEQUEUE,
         Code.CLEAN_UNUSED_TOPIC,
         Code.DELETE_EXPIRED_COMMITLOG,
+        Code.POP_ROLLBACK,
+        Code.RESET_MASTER_FLUSH_OFFSET,
+        Code.ADD_BROKER,
+        Code.REMOVE_BROKER,
+        Code.SWITCH_TIMER_ENGINE,
+        Code.SET_COMMITLOG_READ_MODE,
+        Code.UPDATE_COLD_DATA_FLOW_CTR_CONFIG,
+        Code.REMOVE_COLD_DATA_FLOW_CTR_CONFIG,
         Code.UPDATE_BROKER_CONFIG,
+        Code.UPDATE_NAMESRV_CONFIG,
+        Code.UPDATE_CONTROLLER_CONFIG,
+        Code.PUT_KV_CONFIG,
+        Code.DELETE_KV_CONFIG,
+        Code.WIPE_WRITE_PERM_OF_BROKER,
+        Code.ADD_WRITE_PERM_OF_BROKER,
+        Code.DELETE_TOPIC_IN_NAMESRV,
+        Code.REGISTER_TOPIC_IN_NAMESRV,
+        Code.CONTROLLER_ELECT_MASTER,
+        Code.CLEAN_BROKER_DATA,
         Code.HAND_OVER,
         Code.NOTIFY_BROKER_ROLE_CHANGED,
         Code.UPDATE_AND_CREATE_ACL_CONFIG,
@@ -49,12 +67,14 @@ AUDITED: Final = frozenset(
         Code.AUTH_CREATE_USER,
         Code.AUTH_UPDATE_USER,
         Code.AUTH_DELETE_USER,
+        Code.AUTH_GET_USER,
+        Code.AUTH_LIST_USER,
         Code.AUTH_CREATE_ACL,
         Code.AUTH_UPDATE_ACL,
         Code.AUTH_DELETE_ACL,
     }
 )
-"""Requests of operators that change something, and the one that shows all secrets of RocketMQ 4."""
+"""Requests of operators that change something, and those that show secrets of accounts."""
 
 TEXT_CHARS_MAX: Final = 300
 NAMES_MAX: Final = 100
@@ -64,6 +84,8 @@ _FIELDS: Final = (
     *("topic", "group", "groupName", "consumerGroup", "srcGroup", "destGroup", "clientId", "msgId"),
     *("perm", "readQueueNums", "writeQueueNums", "order", "attributes", "cleanOffset"),
     *("removeOffset", "timestamp", "isForce", "queueId", "offset", "offline", "readable"),
+    *("namespace", "key", "clusterName", "brokerName", "brokerId", "designateElect"),
+    *("brokerControllerIdsToClean", "isCleanLivingBroker"),
     *("masterBrokerId", "masterEpoch", "successorId"),
     *("accessKey", "admin", "defaultTopicPerm", "defaultGroupPerm", "topicPerms", "groupPerms"),
     *("whiteRemoteAddress", "globalWhiteAddrs", "aclFileFullPath"),
@@ -89,9 +111,9 @@ def audit_line(
     return msgspec.json.encode(line)
 
 
-def lost_line(count: int, wall_ms: int) -> bytes:
+def missing_line(why: str, count: int, wall_ms: int) -> bytes:
     """Says that lines are missing here."""
-    return msgspec.json.encode({"at": _utc(wall_ms), "lost": count})
+    return msgspec.json.encode({"at": _utc(wall_ms), why: count})
 
 
 def target_of(command: Command) -> dict[str, Any]:
@@ -154,6 +176,8 @@ _BODIES: Final[dict[int, Callable[[bytes], dict[str, Any]]]] = {
     Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: _groups,
     Code.SET_MESSAGE_REQUEST_MODE: _mode,
     Code.UPDATE_BROKER_CONFIG: _settings,
+    Code.UPDATE_NAMESRV_CONFIG: _settings,
+    Code.UPDATE_CONTROLLER_CONFIG: _settings,
     Code.AUTH_CREATE_USER: _user,
     Code.AUTH_UPDATE_USER: _user,
     Code.AUTH_CREATE_ACL: _acl,

@@ -1,7 +1,7 @@
 """Writes the audit log: a bounded queue, a thread, and a file that rotates. Nobody waits for the disk.
 
 What does not fit into the queue, or cannot be written, is counted; the next line that is written says how many are
-missing before it.
+missing before it. So is what was left out on purpose.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from cometmq.access.audit.audit_line import lost_line
+from cometmq.access.audit.audit_line import missing_line
 from cometmq.access.private_files import PRIVATE
 from cometmq.base.ports import Clock
 
@@ -42,6 +42,7 @@ class AuditLog:
         self._file_count = file_count
         self._lines: queue.Queue[bytes | None] = queue.Queue(lines_max)
         self._lost = 0
+        self._left_out = 0
         self._lost_lock = threading.Lock()
         self._is_failing = False
         self._thread = threading.Thread(target=self._run, name="cometmq-audit", daemon=True)
@@ -58,6 +59,11 @@ class AuditLog:
             self._lines.put_nowait(line)
         except queue.Full:
             self._count_lost(1)
+
+    def leave_out(self) -> None:
+        """Count a line that is not worth its place."""
+        with self._lost_lock:
+            self._left_out += 1
 
     def stop(self) -> None:
         """Write what waits, and return."""
@@ -87,10 +93,12 @@ class AuditLog:
 
     def _write(self, lines: list[bytes]) -> None:
         with self._lost_lock:
-            lost = self._lost
+            lost, left_out = self._lost, self._left_out
+        if left_out:
+            lines = [missing_line("leftOut", left_out, self._clock.wall_ms()), *lines]
         if lost:
             log.warning("audit log has lost lines count=%d file=%s", lost, self.path)
-            lines = [lost_line(lost, self._clock.wall_ms()), *lines]
+            lines = [missing_line("lost", lost, self._clock.wall_ms()), *lines]
         descriptor = os.open(
             self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, PRIVATE
         )
@@ -99,6 +107,7 @@ class AuditLog:
             size_bytes = file.tell()
         with self._lost_lock:
             self._lost -= lost
+            self._left_out -= left_out
         if size_bytes >= self._file_bytes_max:
             self._rotate()
 

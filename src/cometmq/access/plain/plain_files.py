@@ -118,23 +118,31 @@ class PlainFiles:
 def read_content(path: Path) -> dict[str, Any]:
     """What a YAML file says. Raises ConfigError."""
     try:
+        if path.stat().st_size > FILE_BYTES_MAX:
+            raise ConfigError(f"{path} is larger than {FILE_BYTES_MAX} bytes")
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from None
+    return parse_content(data, path)
+
+
+def parse_content(data: bytes, path: Path) -> dict[str, Any]:
+    """What the bytes of a YAML file say. Raises ConfigError."""
+    try:
         import yaml
     except ImportError:
         raise ConfigError(
             "account files need the package PyYAML: pip install 'cometmq[accounts]'"
         ) from None
     try:
-        if path.stat().st_size > FILE_BYTES_MAX:
-            raise ConfigError(f"{path} is larger than {FILE_BYTES_MAX} bytes")
-        content = yaml.safe_load(path.read_bytes())
+        content = yaml.safe_load(data)
     except yaml.MarkedYAMLError as error:
         # Its text quotes the line, which may hold a secret.
         line = error.problem_mark.line + 1 if error.problem_mark is not None else 0
         raise ConfigError(f"{path}, line {line}: {error.problem}") from None
-    except (yaml.YAMLError, RecursionError):
+    except (yaml.YAMLError, RecursionError, ValueError):
+        # The last for a date like 2001-99-99, and for numbers of thousands of digits.
         raise ConfigError(f"{path} is no YAML") from None
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from None
     if content is None:
         return {}
     if not isinstance(content, dict):

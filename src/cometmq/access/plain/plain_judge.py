@@ -8,7 +8,7 @@ from typing import Final
 from cometmq.access.identity import Identity
 from cometmq.access.plain.plain_account import Perm, PlainAccount, PlainTable
 from cometmq.access.refusals import plain_refusal
-from cometmq.access.rules.need import Action, Kind, Need, topic_need
+from cometmq.access.rules.need import Action, Kind, Need, guarded_need, topic_need
 from cometmq.access.rules.rule import Demand, Rule
 from cometmq.model.names import TRACE_TOPIC
 from cometmq.protocol.command import Command
@@ -23,7 +23,8 @@ class PlainJudge:
 
     Args:
         rules: what each request needs, by its code.
-        checks_records: whether an account needs a permission for records that a request names by their place.
+        checks_records: whether an account needs a permission for records that a request names by their place, or
+            that wait in a topic of the broker's own.
     """
 
     def __init__(
@@ -49,6 +50,12 @@ class PlainJudge:
             raise plain_refusal(f"Check signature failed for accessKey={key}")
         return account.identity
 
+    def certified(self, name: str) -> Identity:
+        account = self.table.accounts.get(name)
+        if account is None:
+            raise plain_refusal(f"No acl config for {name}")
+        return account.identity
+
     def permit(self, identity: Identity, host: str, command: Command) -> None:
         rule = self._rules.get(command.code)
         if rule is None or rule.demand is Demand.NEVER:
@@ -58,6 +65,8 @@ class PlainJudge:
         # The name of the cluster does not matter: in RocketMQ 4 there is only an administrator or none.
         needs = [] if rule.demand is Demand.SUPER else rule.needs(command, "")
         needs = [need for need in needs if not _is_trace(need)]
+        if self._checks_records:
+            needs = [guarded_need(need, "") for need in needs]
         if not identity.is_super and (
             rule.demand is Demand.SUPER or any(_perm_of(need) is None for need in needs)
         ):

@@ -83,7 +83,7 @@ def created_groups(command: Command) -> list[Need]:
 def consume_stats(command: Command) -> list[Need]:
     """Request 208: one topic, several, or all that the group has consumed."""
     ext = command.ext or {}
-    topics = [*ext.get("topicList", "").split(";"), ext.get("topic", "")]
+    topics = [*ext.get("topicList", "").split(";"), *ext.get("topic", "").split(";")]
     return [
         group_need(ext.get("consumerGroup", ""), GET),
         *(topic_need(topic, GET) for topic in topics if topic),
@@ -93,7 +93,8 @@ def consume_stats(command: Command) -> list[Need]:
 def compared_groups(command: Command) -> list[Need]:
     """Request 308."""
     ext = command.ext or {}
-    groups = [ext.get("compareGroup", ""), *filter(None, ext.get("filterGroups", "").split(","))]
+    listed = (name.strip() for name in ext.get("filterGroups", "").split(","))
+    groups = [ext.get("compareGroup", ""), *filter(None, listed)]
     return [
         topic_need(ext.get("topic", ""), GET),
         *(group_need(group, GET) for group in groups),

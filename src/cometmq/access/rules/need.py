@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from cometmq.model.names import RETRY_PREFIX
+from cometmq.model.names import RETRY_PREFIX, holds_messages_of_others
 
 
 class Kind(StrEnum):
@@ -49,6 +49,7 @@ GET: Final = frozenset({Action.GET})
 SUB_GET: Final = frozenset({Action.SUB, Action.GET})
 SUB_UPDATE: Final = frozenset({Action.SUB, Action.UPDATE})
 PUB_SUB_GET: Final = frozenset({Action.PUB, Action.SUB, Action.GET})
+_READS: Final = SUB_GET
 
 
 def topic_need(topic: str, actions: frozenset[Action]) -> Need:
@@ -62,6 +63,14 @@ def topic_need(topic: str, actions: frozenset[Action]) -> Need:
         as_group = actions - PUB | SUB if Action.PUB in actions else actions
         return Need(Kind.GROUP, group, as_group)
     return Need(Kind.TOPIC, topic, actions)
+
+
+def guarded_need(need: Need, cluster: str) -> Need:
+    """A right on the cluster, if the topic holds messages of all others: a right on topics would be one on those that
+    are denied, too."""
+    if need.kind is Kind.TOPIC and holds_messages_of_others(need.name):
+        return Need(Kind.CLUSTER, cluster, GET if need.actions & _READS else UPDATE)
+    return need
 
 
 def group_need(group: str, actions: frozenset[Action]) -> Need:

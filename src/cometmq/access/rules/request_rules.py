@@ -20,6 +20,8 @@ from cometmq.access.rules.need import (
     SUB_GET,
     SUB_UPDATE,
     UPDATE,
+    Need,
+    topic_need,
 )
 from cometmq.access.rules.rule import (
     ACCOUNT,
@@ -32,7 +34,9 @@ from cometmq.access.rules.rule import (
     named,
     topic,
 )
+from cometmq.model.names import AUTO_CREATE_TOPIC
 from cometmq.protocol.codes import RequestCode as Code
+from cometmq.protocol.command import Command
 
 _CLUSTER_GET = cluster(GET)
 _CLUSTER_UPDATE = cluster(UPDATE)
@@ -43,6 +47,13 @@ _CONSUME = fields(topic("topic", SUB), group("consumerGroup", SUB))
 _TOPIC_GET = fields(topic("topic", GET))
 _GROUP_GET = fields(group("group", GET))
 _SINK = fields(group("sink", PUB))
+
+
+def _route(command: Command) -> list[Need]:
+    name = (command.ext or {}).get("topic", "")
+    # Producers look there for brokers that create topics. It belongs to nobody, and sending to it is another request.
+    return [] if name == AUTO_CREATE_TOPIC else [topic_need(name, PUB_SUB_GET)]
+
 
 _CLIENTS: Final[dict[Code, Rule]] = {
     Code.SEND_MESSAGE: _SEND,
@@ -213,7 +224,9 @@ _ACCOUNTS: Final[dict[Code, Rule]] = {
 }
 
 _NAME_SERVER: Final[dict[Code, Rule]] = {
-    Code.GET_ROUTEINFO_BY_TOPIC: fields(topic("topic", PUB_SUB_GET)),
+    Code.GET_ROUTEINFO_BY_TOPIC: named(
+        _route, "topic `topic`: Get or Pub or Sub; nothing for TBW102", keys=("topic",)
+    ),
     # Clients learn from it which brokers there are.
     Code.GET_BROKER_CLUSTER_INFO: ACCOUNT,
     Code.GET_KV_CONFIG: _CLUSTER_GET,

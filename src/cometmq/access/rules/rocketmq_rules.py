@@ -50,7 +50,6 @@ def _but_retry_topics(rule: Rule) -> Rule:
 
 
 _UNCHECKED: Final = (
-    Code.VIEW_MESSAGE_BY_ID,
     Code.CHECK_CLIENT_CONFIG,
     Code.SEND_REPLY_MESSAGE,
     Code.SEND_REPLY_MESSAGE_V2,
@@ -98,6 +97,7 @@ _DIFFERENT: Final[dict[int, Rule]] = {
     Code.SEND_MESSAGE_V2: _sent("b", "a"),
     Code.SEND_BATCH_MESSAGE: _sent("b", "a"),
     Code.END_TRANSACTION: fields(topic("topic", PUB, is_optional=True)),
+    Code.VIEW_MESSAGE_BY_ID: fields(topic("topic", GET, is_optional=True)),
     Code.CONSUMER_SEND_MSG_BACK: fields(group("group", SUB)),
     Code.PULL_MESSAGE: _but_retry_topics(RULES[Code.PULL_MESSAGE]),
     Code.QUERY_CONSUMER_OFFSET: _but_retry_topics(RULES[Code.QUERY_CONSUMER_OFFSET]),

@@ -15,31 +15,34 @@ from pathlib import Path
 
 from cometmq.access.access_config import AccessConfig
 from cometmq.access.accounts.account import Accounts
-from cometmq.access.accounts.account_file import AccountFile
 from cometmq.access.accounts.account_judge import AccountJudge
-from cometmq.access.audit.audit_log import AuditLog
+from cometmq.access.door.access_guard import AccessGuard
+from cometmq.access.door.account_keeper import AccountKeeper
+from cometmq.access.door.account_requests import AccountRequests
+from cometmq.access.door.audit_watch import Audit
+from cometmq.access.door.door import (
+    EVERYBODY,
+    account_file,
+    account_judge,
+    audit_log,
+    start_audit,
+)
 from cometmq.access.identity import Identity, Judge
 from cometmq.access.plain.plain_account import PlainTable
 from cometmq.access.plain.plain_files import PlainFiles
 from cometmq.access.plain.plain_judge import PlainJudge
 from cometmq.access.rules.need import Action
 from cometmq.access.rules.request_rules import RULES
-from cometmq.access.rules.rocketmq_rules import PLAIN_ROCKETMQ_RULES, ROCKETMQ_RULES
-from cometmq.base.errors import ConfigError
+from cometmq.access.rules.rocketmq_rules import PLAIN_ROCKETMQ_RULES
 from cometmq.base.ports import Clock
-from cometmq.broker.access.access_guard import AccessGuard
-from cometmq.broker.access.account_keeper import AccountKeeper
-from cometmq.broker.access.account_requests import AccountRequests
-from cometmq.broker.access.audit import Audit
 from cometmq.broker.access.plain_keeper import PlainKeeper
 from cometmq.broker.access.plain_requests import PlainRequests
+from cometmq.broker.access.replica_door import ReplicaDoor
 from cometmq.broker.config.live_config import LiveConfig
 from cometmq.broker.request_ports import RequestPorts
 from cometmq.protocol.command import Command
-from cometmq.remoting.client import Sign
+from cometmq.remoting.client import RemotingClient, Sign
 from cometmq.remoting.connection import Connection
-
-_EVERYBODY = Identity("", is_super=True)
 
 
 class AccessRoom:
@@ -51,24 +54,16 @@ class AccessRoom:
         self._address = address
         config = self._config
         self._guard: AccessGuard | None = None
+        self._replica_door: ReplicaDoor | None = None
         self._plain = PlainKeeper(PlainFiles(Path(config.home))) if config.is_plain else None
         self.accounts: AccountKeeper | None = None
         """None without a place for users."""
         if config.has_users:
-            key_path = Path(config.key_path) if config.key_path else None
             directory = Path(live.current.store.path("config"))
-            self.accounts = AccountKeeper(AccountFile(directory, key_path))
-        self._audit_log: AuditLog | None = None
-        self._audit: Audit | None = None
-        if config.audit_path or config.is_enabled:
-            path = config.audit_path or live.current.store.path("audit.log")
-            self._audit_log = AuditLog(
-                Path(path),
-                clock,
-                file_bytes_max=config.audit_bytes_max,
-                file_count=config.audit_files,
-            )
-            self._audit = Audit(self._audit_log, clock)
+            self.accounts = AccountKeeper(account_file(config, directory))
+        path = Path(live.current.store.path("audit.log"))
+        self._audit_log = audit_log(config, path, clock)
+        self._audit = None if self._audit_log is None else Audit(self._audit_log, clock)
 
     @property
     def sign(self) -> Sign | None:
@@ -79,7 +74,9 @@ class AccessRoom:
         """Raises ConfigError, CorruptFile, DiskFull, OSError: the start is refused."""
         judge = await self._open_judge()
         if judge is not None:
-            self._guard = AccessGuard(judge, self._audit)
+            self._guard = AccessGuard(
+                judge, self._audit, subject_is_account=self._config.subject_is_account
+            )
         if self._audit is not None:
             self._audit.name_of = self._name_of
 
@@ -88,6 +85,7 @@ class AccessRoom:
         if self._guard is not None:
             ports.guard(self._guard.guard)
             ports.on_close(self._guard.forget)
+            ports.rates.account_of = self._guard.account_of
         shows_secrets = self._config.shows_secrets
         if self._plain is not None:
             requests = PlainRequests(
@@ -104,19 +102,29 @@ class AccessRoom:
                 AccountRequests(self.accounts, self.identify, shows_passwords=shows_secrets)
             )
 
+    def replica_door(self, client: RemotingClient) -> ReplicaDoor:
+        """Who may connect to the port for slaves. ``client`` signs what it sends."""
+        self._replica_door = ReplicaDoor(
+            self._guard,
+            client,
+            self._clock,
+            is_signing=self.sign is not None,
+            lets_strangers=self._config.serves_anybody,
+        )
+        return self._replica_door
+
     def watch(self, ports: RequestPorts) -> None:
-        """After all rooms: the audit log hears of their requests from now on."""
+        """After all rooms: their requests are heard of from now on."""
+        if self._replica_door is not None:
+            self._replica_door.watch(ports.main)
+            self._replica_door.watch(ports.vip)
         if self._audit is not None:
             self._audit.watch(ports.main)
             self._audit.watch(ports.vip)
 
     def start(self) -> None:
         """Raises ConfigError: the audit log cannot be written."""
-        if self._audit_log is not None:
-            try:
-                self._audit_log.start()
-            except OSError as error:
-                raise ConfigError(f"the audit log cannot be written: {error}") from None
+        start_audit(self._audit_log)
         if self._plain is not None:
             self._plain.start()
 
@@ -128,7 +136,7 @@ class AccessRoom:
 
     def identify(self, connection: Connection, command: Command) -> Identity:
         """Whose request it is. Where nobody is asked, everybody may do everything."""
-        return _EVERYBODY if self._guard is None else self._guard.identify(connection, command)
+        return EVERYBODY if self._guard is None else self._guard.identify(connection, command)
 
     def check_topic(
         self, connection: Connection, command: Command, topic: str, actions: frozenset[Action]
@@ -136,6 +144,16 @@ class AccessRoom:
         """For processors that learn only from a record which topic a request is about. Raises AccessRefused."""
         if self._guard is not None:
             self._guard.check_topic(connection, command, topic, actions)
+
+    def account_of(self, connection: Connection) -> str:
+        """Whose the last request over a connection was; "" if of nobody known."""
+        return "" if self._guard is None else self._guard.account_of(connection)
+
+    def may_publish(self, connection: Connection, topic: str) -> bool:
+        """Whether the account behind a connection may publish to a topic. RocketMQ does not ask where we do."""
+        if self._guard is None or not self._config.is_strict:
+            return True
+        return self._guard.may_publish(connection, topic)
 
     @property
     def _config(self) -> AccessConfig:
@@ -157,17 +175,9 @@ class AccessRoom:
         await self.accounts.open(config, plain)
         if not config.is_enabled:
             return None
-        judge = AccountJudge(
-            self.accounts.accounts,
-            RULES if config.is_strict else ROCKETMQ_RULES,
-            cluster=self._live.current.identity.cluster_name,
-            is_authenticating=config.is_authenticating,
-            is_authorizing=config.is_authorizing,
-            not_authenticated=config.not_authenticated,
-            not_authorized=config.not_authorized,
-            checks_records=config.is_strict,
-        )
-        self.accounts.on_change = partial(self._take_accounts, judge)
+        cluster = self._live.current.identity.cluster_name
+        judge = account_judge(config, self.accounts.accounts, cluster)
+        self.accounts.listeners.append(partial(self._take_accounts, judge))
         return judge
 
     def _take_plain(self, judge: PlainJudge, table: PlainTable) -> None:

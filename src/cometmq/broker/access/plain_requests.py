@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from cometmq.access.door.account_requests import IdentityOf
 from cometmq.access.identity import Identity
 from cometmq.access.plain.plain_account import PlainAccount
 from cometmq.access.plain.plain_changes import (
@@ -14,7 +15,6 @@ from cometmq.access.plain.plain_changes import (
 )
 from cometmq.base.errors import ConfigError, DiskFull
 from cometmq.base.ports import Clock
-from cometmq.broker.access.account_requests import IdentityOf
 from cometmq.broker.access.plain_keeper import Edit, PlainKeeper
 from cometmq.broker.config.live_config import LiveConfig
 from cometmq.model.topic import DataVersion
@@ -119,7 +119,9 @@ class PlainRequests:
         def change(content: Mapping[str, Any]) -> Mapping[str, Any]:
             return with_white_addresses(content, addresses, self._clock.wall_ms())
 
-        await self._edit(header.acl_file_full_path, change, WHITE_ADDRESSES_FAILED)
+        # RocketMQ says no more than this.
+        said = f"The globalWhiteAddresses[{header.global_white_addrs}] has been updated failed. "
+        await self._edit(header.acl_file_full_path, change, WHITE_ADDRESSES_FAILED, said)
         return command.reply()
 
     def get_all(self, connection: Connection, command: Command) -> Command:
@@ -134,11 +136,11 @@ class PlainRequests:
         }
         return command.reply(body=fastjson.dumps(body))
 
-    async def _edit(self, path: str | None, change: Edit, failed: int) -> None:
+    async def _edit(self, path: str | None, change: Edit, failed: int, said: str = "") -> None:
         try:
             await self._keeper.edit(path, change)
         except (ConfigError, DiskFull, OSError) as error:
-            raise Refused(failed, str(error)) from None
+            raise Refused(failed, f"{said}{error}") from None
 
 
 def _shown(account: PlainAccount, *, with_secret: bool) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -16,14 +17,16 @@ from cometmq.access.accounts.changes import (
     update_user,
     username_of,
 )
+from cometmq.access.accounts.sealed_table import NONCE, NONCE_CHARS_MIN, seal
+from cometmq.access.door.account_keeper import AccountKeeper
 from cometmq.access.identity import Identity
-from cometmq.broker.access.account_keeper import AccountKeeper
 from cometmq.protocol.bodies.auth import Acl, User, encode_list
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.fields import decode_fields
 from cometmq.protocol.headers.auth import AclHeader, ListAclHeader, ListUserHeader, UserHeader
 from cometmq.protocol.refusal import Refused
+from cometmq.protocol.request_signature import ACCESS_KEY
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 
@@ -132,9 +135,24 @@ class AccountRequests:
         ]
         return command.reply(remark=_DONE, body=encode_list(found) if found else b"")
 
-    def get_all(self, connection: Connection, command: Command) -> Command:
+    async def get_all(self, connection: Connection, command: Command) -> Command:
         """With the passwords, whatever is shown to operators: a replica checks signatures, too."""
-        return command.reply(body=encode_table(self._keeper.accounts))
+        ext, accounts = command.ext or {}, self._keeper.accounts
+        name = ext.get(ACCESS_KEY)
+        if not name:
+            # Its certificate was verified, or nobody is asked for anything here.
+            return command.reply(body=await asyncio.to_thread(encode_table, accounts))
+        nonce = ext.get(NONCE, "")
+        if len(nonce) < NONCE_CHARS_MIN:
+            raise Refused(
+                ResponseCode.INVALID_PARAMETER,
+                f"a request for all accounts needs a {NONCE} of {NONCE_CHARS_MIN} characters",
+            )
+        user = accounts.users.get(name)
+        if user is None:
+            raise Refused(ResponseCode.NO_PERMISSION, f"User:{name} not found.")
+        body = await asyncio.to_thread(lambda: seal(encode_table(accounts), user.password, nonce))
+        return command.reply(body=body)
 
     async def _set_user(
         self, connection: Connection, command: Command, change: Callable[..., Accounts]

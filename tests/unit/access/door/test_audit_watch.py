@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from cometmq.access.audit.audit_log import AuditLog
+from cometmq.access.door.audit_watch import Audit
 from cometmq.access.refusals import account_refusal
-from cometmq.broker.access.audit import Audit
 from cometmq.protocol.command import Command
 from cometmq.protocol.refusal import Refused
 from cometmq.remoting.connection import Connection
@@ -25,8 +25,13 @@ class Lines:
     def __init__(self) -> None:
         self.added: list[dict[str, Any]] = []
 
+        self.left_out = 0
+
     def add(self, line: bytes) -> None:
         self.added.append(json.loads(line))
+
+    def leave_out(self) -> None:
+        self.left_out += 1
 
 
 def told(handler: Handler, code: int = 215) -> list[tuple[str, int, str | None]]:
@@ -98,3 +103,26 @@ def test_without_accounts_nobody_has_a_name() -> None:
     command = Command(215, {"topic": "T", "AccessKey": "claimed"})
     dispatcher.dispatch(cast(Connection, FakeConnection()), command)
     assert [one["account"] for one in lines.added] == [""]
+
+
+def test_nobody_can_bury_what_others_did_under_refusals_of_his_own() -> None:
+    """Refused at the door, by one host: some lines, then one from time to time. What was carried out is always told."""
+    lines, clock = Lines(), FakeClock()
+    audit = Audit(cast(AuditLog, lines), clock)
+    stranger, other = (cast(Connection, FakeConnection(host=f"10.0.0.{n}")) for n in (8, 9))
+    command, refusal = Command(215, {"topic": "T"}), account_refusal("username cannot be null.")
+    for _ in range(1000):
+        audit.refused(stranger, command, refusal)
+    assert len(lines.added) == 20
+    assert lines.left_out == 980
+    audit.refused(other, command, refusal)
+    assert len(lines.added) == 21
+    dispatcher = Dispatcher()
+    dispatcher.add(215, lambda connection, command: command.reply())
+    audit.watch(dispatcher)
+    for _ in range(1000):
+        dispatcher.dispatch(stranger, command)
+    assert len(lines.added) == 1021
+    clock.advance(60)
+    audit.refused(stranger, command, refusal)
+    assert len(lines.added) == 1022

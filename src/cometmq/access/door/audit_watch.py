@@ -6,7 +6,9 @@ from collections.abc import Awaitable, Callable
 
 from cometmq.access.audit.audit_line import AUDITED, audit_line
 from cometmq.access.audit.audit_log import AuditLog
+from cometmq.base.log_rates import LineRates
 from cometmq.base.ports import Clock
+from cometmq.model.address import split_address
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.refusal import Refused
@@ -23,6 +25,7 @@ class Audit:
     def __init__(self, log: AuditLog, clock: Clock) -> None:
         self._log = log
         self._clock = clock
+        self._rates = LineRates()
         self.name_of: NameOf = _nobody
         """Whose account a request carries; by default there are none."""
 
@@ -32,10 +35,18 @@ class Audit:
             dispatcher.wrap(code, self._watched)
 
     def refused(self, connection: Connection, command: Command, refusal: Refused) -> None:
-        """The guard did not let a request pass; the name is what it claims."""
-        if command.code in AUDITED:
-            claimed = (command.ext or {}).get(ACCESS_KEY, "")
-            self._add(connection, command, claimed, refusal.code, refusal.remark)
+        """The guard did not let a request pass; the name is what it claims.
+
+        Anybody can have requests refused, and what was carried out must not be crowded out by that.
+        """
+        if command.code not in AUDITED:
+            return
+        host, _ = split_address(connection.peer)
+        if not self._rates.admit("refused", host, self._clock.monotonic()):
+            self._log.leave_out()
+            return
+        claimed = (command.ext or {}).get(ACCESS_KEY, "")
+        self._add(connection, command, claimed, refusal.code, refusal.remark)
 
     def _watched(self, handler: Handler) -> Handler:
         def handle(

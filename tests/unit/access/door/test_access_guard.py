@@ -10,12 +10,12 @@ import pytest
 from cometmq.access.accounts.account import Accounts, User, UserType
 from cometmq.access.accounts.account_judge import AccountJudge
 from cometmq.access.accounts.changes import merge_acl
+from cometmq.access.door import access_guard
+from cometmq.access.door.access_guard import AccessGuard
 from cometmq.access.identity import Identity
 from cometmq.access.refusals import AccessRefused
 from cometmq.access.rules.need import SUB
 from cometmq.access.rules.request_rules import RULES
-from cometmq.broker.access import access_guard
-from cometmq.broker.access.access_guard import AccessGuard
 from cometmq.protocol.bodies.auth import Acl, Policy, PolicyEntry
 from cometmq.protocol.command import FLAG_ONEWAY, Command
 from cometmq.protocol.request_signature import sign
@@ -159,7 +159,7 @@ def test_topics_of_records(judge: CountingJudge) -> None:
     ],
 )
 def test_the_address_of_a_peer(peer: str, host: str) -> None:
-    assert access_guard._host(peer) == host
+    assert access_guard.host_of(peer) == host
 
 
 def test_no_secret_in_the_log(judge: CountingJudge, caplog: pytest.LogCaptureFixture) -> None:
@@ -171,3 +171,89 @@ def test_no_secret_in_the_log(judge: CountingJudge, caplog: pytest.LogCaptureFix
     reply = guard.guard(connection(), command)
     assert reply is not None
     assert "hush-hush" not in caplog.text + str(reply.remark)
+
+
+def test_a_certificate_stands_for_a_signature_if_it_may(judge: CountingJudge) -> None:
+    peer = connection()
+    peer.subject = "bob"
+    unsigned = Command(310, {"b": "T"})
+    assert AccessGuard(judge).guard(peer, unsigned) is not None
+    guard = AccessGuard(judge, subject_is_account=True)
+    for _ in range(2):
+        assert guard.guard(peer, unsigned) is None
+    assert guard.identify(peer, unsigned).name == "bob"
+    assert guard.guard(peer, Command(310, {"b": "U"})) is not None
+    # Who signs is who signs.
+    assert guard.identify(peer, signed(310, {"b": "T"}, "root")).name == "root"
+    wrong = Command(310, {"b": "T"})
+    sign(wrong, "bob", "wrong")
+    assert guard.guard(peer, wrong) is not None
+    peer = connection(2)
+    peer.subject = "eve"
+    reply = guard.guard(peer, unsigned)
+    assert reply is not None
+    assert reply.remark == "User:eve is not found."
+    assert guard.certified("") is guard.certified("eve") is None
+    assert guard.certified("root") == Identity("root", is_super=True)
+
+
+def test_strangers_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    judge = AccountJudge(USERS, RULES, cluster="C", for_strangers=frozenset({310}))
+    guard = AccessGuard(judge)
+    assert guard.guard(connection(), Command(310, {"b": "T"})) is None
+    assert "request without an account peer=127.0.0.1:1 code=310" in caplog.text
+    assert guard.guard(connection(), Command(17, {"topic": "T"})) is not None
+
+
+def test_whose_the_last_request_over_a_connection_was(judge: CountingJudge) -> None:
+    guard = AccessGuard(judge)
+    peer = connection()
+    assert guard.account_of(peer) == ""
+    assert guard.guard(peer, signed(310, {"b": "T1"})) is None
+    assert guard.account_of(peer) == "bob"
+    wrong = signed(310, {"b": "T1"})
+    wrong.body = b"changed"
+    assert guard.guard(peer, wrong) is not None
+    assert guard.account_of(peer) == "", "a wrong signature is nobody's"
+
+
+def test_whether_an_account_may_publish_is_judged_anew_each_time(judge: CountingJudge) -> None:
+    guard = AccessGuard(judge)
+    peer, other = connection(1), connection(2)
+    assert not guard.may_publish(peer, "T")
+    assert guard.guard(peer, signed(310, {"b": "T"})) is None
+    assert guard.may_publish(peer, "T")
+    assert not guard.may_publish(peer, "U")
+    assert not guard.may_publish(other, "T")
+    judge.accounts = Accounts({"root": USERS.users["root"]})
+    guard.forget_all()
+    assert not guard.may_publish(peer, "T")
+    judge.accounts = USERS
+    assert guard.may_publish(peer, "T")
+    assert guard.guard(peer, Command(310, {"b": "T"})) is not None
+    assert not guard.may_publish(peer, "T")
+
+
+def test_what_a_broker_passes_on_counts_as_the_clients_own(judge: CountingJudge) -> None:
+    guard = AccessGuard(judge)
+    broker = connection()
+    passed = signed(310, {"b": "T", "cometmqPassedOnFor": "bob"}, "root")
+    assert guard.guard(broker, passed) is None
+    assert guard.account_of(broker) == "bob"
+    with pytest.raises(AccessRefused, match="Topic:U"):
+        guard.check_topic(broker, passed, "U", SUB)
+    for name, text in (("eve", "is not found"), ("bob", "no permission")):
+        refused = guard.guard(
+            broker, signed(215, {"topic": "T", "cometmqPassedOnFor": name}, "root")
+        )
+        assert refused is not None
+        assert text in str(refused.remark)
+    # Only a broker can say so: a client gains nothing by it.
+    assert (
+        guard.guard(broker, signed(215, {"topic": "T", "cometmqPassedOnFor": "root"})) is not None
+    )
+    # Nobody in between can take the name out.
+    del passed.ext["cometmqPassedOnFor"]  # type: ignore[union-attr]
+    refused = guard.guard(broker, passed)
+    assert refused is not None
+    assert refused.remark == "check signature failed."
