@@ -37,6 +37,9 @@ _CALLED_BYTES_MIN = 16 << 10
 # MB, the process stalls for 20 ms. Pages that a call has filled before avoid this, and cost less, too.
 _READY_BYTES = 64 << 10
 _ZEROS = bytes(_CHUNK_BYTES)
+# Whether bytes are in memory is asked about the first, the last, and one in so many between.
+_ASKED_BYTES = 512 << 10
+_ASKED = [bytearray(1)]
 
 
 class _OpenFile(ABC):
@@ -58,8 +61,22 @@ class _OpenFile(ABC):
     @abstractmethod
     def read_at(self, position: int, length: int) -> bytes: ...
 
-    def prefetch(self, position: int) -> None:
-        os.posix_fadvise(self._fd, position, 1, os.POSIX_FADV_WILLNEED)
+    def prefetch(self, position: int, length: int = 1) -> None:
+        os.posix_fadvise(self._fd, position, length, os.POSIX_FADV_WILLNEED)
+
+    def is_loaded(self, position: int, length: int) -> bool:
+        last = position + length - 1
+        fd = self._fd
+        try:
+            for at in range(position, last, _ASKED_BYTES):
+                os.preadv(fd, _ASKED, at, os.RWF_NOWAIT)
+            os.preadv(fd, _ASKED, last, os.RWF_NOWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            # Not all file systems can tell.
+            return True
+        return True
 
     def zero_from(self, position: int) -> None:
         # Extent by extent, and only what is not zero: holes remain holes.
@@ -344,7 +361,7 @@ class SystemFiles(SystemSmallFiles):
             os.close(fd)
             raise StoreError(
                 f"{path} is held by another process: is a broker already running on this directory? "
-                "Stop it, or give this one its own storePathRootDir."
+                "Stop it, or give this one another directory (storePathRootDir, or --data of cometmq up)."
             ) from error
         os.ftruncate(fd, 0)
         os.pwrite(fd, b"lock", 0)

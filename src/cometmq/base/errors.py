@@ -35,6 +35,9 @@ class CometError(Exception):
 class UsageError(CometError, ValueError):
     """The caller asked for something that can never work; nothing was sent or written."""
 
+    bound = ""
+    """The setting of the bound that it exceeds, if that is the mistake."""
+
 
 class ConfigError(UsageError):
     """A configuration file or value that cannot be used; the message says what to change."""
@@ -113,3 +116,10 @@ class CorruptFile(StoreError):
         self.path = path
         self.reason = reason
         self.advice = advice
+
+
+def one_line(error: Exception) -> str:
+    """An error as a command shows it. One of the system reads ``/data: Permission denied``, without its number."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)

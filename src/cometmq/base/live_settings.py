@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -72,6 +72,8 @@ class LiveSettings(Generic[C]):
     def __init__(self, schema: Schema[C], config: C, files: Files) -> None:
         self.current = config
         self._at_next_start = config
+        self.on_change: list[Callable[[C], None]] = []
+        """Called with the new settings after each change."""
         self._schema = schema
         self._files = files
         self._log = logging.getLogger(schema.logger)
@@ -105,6 +107,8 @@ class LiveSettings(Generic[C]):
         if meant:
             self._write(meant)
             self.current, self._at_next_start = config, at_next_start
+            for listener in self.on_change:
+                listener(config)
             self._log.info(
                 "config changed keys=%s at_next_start=%s", ",".join(now), ",".join(later)
             )

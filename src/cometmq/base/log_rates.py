@@ -1,4 +1,4 @@
-"""Rate limits for log lines, per cause and per peer: a burst, then one line from time to time.
+"""Rate limits for log lines, per cause and per peer: a burst, then one line from time to time. And their length.
 
 Lines with the same text before their values are filled in have the same cause. Anyone who can reach a server can make
 it log; without a limit, one peer could fill the disk or bury important lines in noise. Lines that are left out are
@@ -8,8 +8,11 @@ counted. This module only decides; ``logs`` does the I/O.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
+
+from cometmq.base.settings import setting
 
 PEER_BURST: Final = 20
 PEER_SECONDS: Final = 30.0
@@ -17,10 +20,29 @@ PEER_SECONDS: Final = 30.0
 CAUSE_BURST: Final = 200
 CAUSE_SECONDS: Final = 5.0
 """The same for all hosts together."""
+PEER_MINUTES: Final = 10
 KEYS_MAX: Final = 4096
 PEERS_NAMED_MAX: Final = 5
 
 _FIELD = re.compile(r"%%|(\b(?:peer|by)=)?%[-#0 +]*[\d.]*[a-zA-Z]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLimits:
+    """How much others may make a server log."""
+
+    lines_per_peer_max: int = setting(
+        "logLinesPerPeerMax",
+        f"Maximum number of log lines that one host may cause in {PEER_MINUTES} minutes; those left out are counted.",
+        default=200,
+        low=1,
+    )
+    line_chars_max: int = setting(
+        "logLineLengthMax",
+        "Maximum number of characters of a log line; longer ones are cut.",
+        default=4096,
+        low=200,
+    )
 
 
 class _Bucket:
@@ -39,7 +61,9 @@ class _Bucket:
 class LineRates:
     """Remembers how much each peer has logged. Not thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, lines_per_peer_max: int = LogLimits().lines_per_peer_max) -> None:
+        self._lines_per_peer_max = lines_per_peer_max
+        self._of_peer: dict[str, _Bucket] = {}
         self._by_peer: dict[tuple[str, str], _Bucket] = {}
         self._by_cause: dict[str, _Bucket] = {}
         self._left_out: dict[str, tuple[int, set[str]]] = {}
@@ -56,9 +80,17 @@ class LineRates:
             if of_peer is None:
                 _make_room(self._by_peer)
                 of_peer = self._by_peer[cause, peer] = _Bucket(PEER_BURST, now)
-            is_admitted = of_peer.has_token(PEER_BURST, PEER_SECONDS, now)
+            of_all = self._of_peer.get(peer)
+            if of_all is None:
+                _make_room(self._of_peer)
+                of_all = self._of_peer[peer] = _Bucket(self._lines_per_peer_max, now)
+            most = self._lines_per_peer_max
+            is_admitted = of_peer.has_token(PEER_BURST, PEER_SECONDS, now) and of_all.has_token(
+                most, PEER_MINUTES * 60 / most, now
+            )
             if is_admitted:
                 of_peer.tokens -= 1
+                of_all.tokens -= 1
         if is_admitted:
             of_cause.tokens -= 1
         else:
@@ -78,7 +110,7 @@ class LineRates:
         self._left_out[cause] = (count + 1, peers)
 
     def __len__(self) -> int:
-        return len(self._by_peer) + len(self._by_cause)
+        return len(self._by_peer) + len(self._by_cause) + len(self._of_peer)
 
 
 def peer_of(template: str, values: Any) -> str:

@@ -15,13 +15,19 @@ from time import monotonic
 from typing import Final
 
 from cometmq.base.errors import ConfigError
-from cometmq.base.log_rates import LineRates, peer_of
+from cometmq.base.log_rates import LineRates, LogLimits, peer_of
 
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 FILE_BYTES_MAX: Final = 64 * 1024 * 1024
 FILE_COUNT: Final = 10
 TELL_SECONDS: Final = 60.0
 """How often the number of lines left out is logged."""
+
+TRACEBACK_CHARS_MAX: Final = 20_000
+
+METRICS: Final = "cometmq.metrics"
+"""The logger of metrics (metricsExporterType=LOG): its lines are long, and come as often as a setting says, whatever
+peers do."""
 
 _LEFT_OUT: Final = "log lines left out count=%d peers=%s cause=%r"
 
@@ -32,11 +38,13 @@ def configure(
     *,
     file_bytes_max: int = FILE_BYTES_MAX,
     file_count: int = FILE_COUNT,
+    limits: LogLimits | None = None,
+    label: str = "",
 ) -> None:
     """Send all log lines of the process to ``file``, or to standard error; replaces what was configured before.
 
     A full file becomes ``file.1``, that one ``file.2`` and so on; ``file_count`` of them are kept in addition to
-    ``file``.
+    ``file``. A label is put behind each logger's name, where several processes log to one place.
 
     Raises:
         ConfigError: an unknown level, or a file that cannot be written.
@@ -45,8 +53,9 @@ def configure(
         raise ConfigError(f"log level must be one of {', '.join(LEVELS)}, not {level!r}")
     to_stderr = logging.StreamHandler(sys.stderr)
     handler = _file_handler(file, file_bytes_max, file_count) if file else to_stderr
-    handler.setFormatter(LineFormatter())
-    handler.addFilter(RateFilter())
+    limits = limits or LogLimits()
+    handler.setFormatter(LineFormatter(limits.line_chars_max, label))
+    handler.addFilter(RateFilter(limits.lines_per_peer_max))
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
@@ -63,22 +72,34 @@ def tell_left_out() -> None:
                 rates.tell()
 
 
+def left_out_count() -> int:
+    """How many lines were left out since the start."""
+    return sum(
+        rates.left_out_count
+        for handler in logging.getLogger().handlers
+        for rates in handler.filters
+        if isinstance(rates, RateFilter)
+    )
+
+
 class RateFilter(logging.Filter):
     """Limits the rate of lines by cause and peer. Debug lines always pass: somebody asked for them."""
 
-    def __init__(self) -> None:
+    def __init__(self, lines_per_peer_max: int = LogLimits().lines_per_peer_max) -> None:
         super().__init__()
-        self._rates = LineRates()
+        self.left_out_count = 0
+        self._rates = LineRates(lines_per_peer_max)
         self._lock = threading.Lock()
         self._told_at = monotonic()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if record.levelno <= logging.DEBUG or record.msg is _LEFT_OUT:
+        if record.levelno <= logging.DEBUG or record.msg is _LEFT_OUT or record.name == METRICS:
             return True
         now = monotonic()
         cause = str(record.msg)
         with self._lock:
             is_admitted = self._rates.admit(cause, peer_of(cause, record.args), now)
+            self.left_out_count += not is_admitted
         if now - self._told_at > TELL_SECONDS:
             self.tell()
         return is_admitted
@@ -96,8 +117,10 @@ class RateFilter(logging.Filter):
 class LineFormatter(logging.Formatter):
     """Time (UTC, ISO 8601 with milliseconds), level, logger, message. Only a traceback takes further lines."""
 
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
+    def __init__(self, chars_max: int = LogLimits().line_chars_max, label: str = "") -> None:
+        self._chars_max = chars_max
+        name = f"%(name)s[{label}]" if label else "%(name)s"
+        super().__init__(f"%(asctime)s %(levelname)s {name} %(message)s")
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
         seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
@@ -105,11 +128,18 @@ class LineFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         # Messages contain names chosen by peers, which must neither forge a log line nor control a terminal.
-        return _escaped(super().formatMessage(record))
+        text = _escaped(super().formatMessage(record))
+        return text if record.name == METRICS else _cut(text, self._chars_max)
 
     def formatException(self, ei: logging._SysExcInfoType) -> str:
         # Indented, so that no line of an error's text can be mistaken for an event.
-        return "\n".join("  " + _escaped(line) for line in super().formatException(ei).split("\n"))
+        text = _cut(super().formatException(ei), TRACEBACK_CHARS_MAX)
+        return "\n".join("  " + _escaped(line) for line in text.split("\n"))
+
+
+def _cut(text: str, chars_max: int) -> str:
+    more = len(text) - chars_max
+    return text if more <= 0 else f"{text[:chars_max]}... and {more} characters more"
 
 
 def _escaped(text: str) -> str:

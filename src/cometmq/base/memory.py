@@ -18,3 +18,13 @@ def give_big_blocks_back() -> None:
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         libc.mallopt(_M_MMAP_THRESHOLD, 1 << 20)
+
+
+def give_free_blocks_back() -> None:
+    """Let all memory that is free now go back to the system, for who needs much of it now and then.
+
+    It takes some milliseconds, during which other threads may run. Without glibc there is nothing to be done.
+    """
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "malloc_trim"):
+        libc.malloc_trim(0)

@@ -83,8 +83,15 @@ class File(Protocol):
         """The bytes, without a copy if the file is mapped; stays valid after ``close``."""
         ...
 
-    def prefetch(self, position: int) -> None:
-        """Start loading the page around ``position`` into memory, without waiting: a write there is about to come."""
+    def prefetch(self, position: int, length: int = 1) -> None:
+        """Start loading the pages around these bytes into memory, without waiting: they are about to be used."""
+        ...
+
+    def is_loaded(self, position: int, length: int) -> bool:
+        """Whether these bytes are probably in memory, so that nobody who reads them waits for the disk.
+
+        Asks about some of them only. True where it cannot be known.
+        """
         ...
 
     def zero_from(self, position: int) -> None:
@@ -169,7 +176,7 @@ class Files(SmallFiles, Protocol):
         ...
 
     def names(self, directory: str) -> Sequence[str]:
-        """Sorted names in a directory; empty if it does not exist."""
+        """Sorted names in a directory; empty if it does not exist. Raises NotADirectoryError."""
         ...
 
     def exists(self, path: str) -> bool: ...

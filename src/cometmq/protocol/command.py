@@ -75,3 +75,12 @@ class Command(msgspec.Struct):
             remark=remark,
             encoding=self.encoding,
         )
+
+    def __repr__(self) -> str:
+        """Without values: fields and bodies of some requests hold secrets."""
+        parts = [self.body] if self.body_parts is None else self.body_parts
+        remark = "" if self.remark is None else f", remark={self.remark!r}"
+        return (
+            f"Command(code={self.code}, ext=[{' '.join(self.ext or ())}], body={sum(map(len, parts))} bytes, "
+            f"flag={self.flag}, opaque={self.opaque}{remark})"
+        )

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 import msgspec
 
 from cometmq.base.errors import RemoteProtocolError
+from cometmq.model.message_queue import MessageQueue
 from cometmq.protocol import fastjson_reader, fastjson_writer
 
 T = TypeVar("T")
@@ -25,6 +26,13 @@ T = TypeVar("T")
 # Either a whole string, or the rest of the text after an unclosed quote, to skip it; or an integer key and what
 # precedes it. A string always matches, closed or not, so that nothing is scanned twice.
 _INTEGER_KEY = re.compile(rb'"(?:[^"\\]++|\\.)*+["\\]?+|([{,]\s*+)(-?\d++)(?=\s*+:)', re.DOTALL)
+
+# A queue as a key, as Java writes it. Its quotes cannot be inside of a string, where they would be escaped.
+_QUEUE_KEY = re.compile(
+    rb'\{"brokerName":"([^"\\]*+)","queueId":(-?\d{1,10}+),"topic":"([^"\\]*+)"\}(?=\s*+:)'
+)
+_QUEUE_MARK: Final = "\x01"
+"""Begins, and separates the parts of, the string that takes the place of such a key."""
 
 LOOSE_VALUES_MAX: Final = 200_000
 """Maximum number of values of a body that is not strict JSON and needs several passes: about a microsecond each."""
@@ -104,7 +112,10 @@ def decode(
         if len(raw) > limits.values_max:
             limits.check(raw)
         if decoder is None:
-            return convert(fastjson_reader.read(raw, queue_keys=True), wanted)
+            tables = _queue_tables(raw)
+            if tables is None:
+                tables = fastjson_reader.read(raw, queue_keys=True)
+            return convert(tables, wanted)
         if b'"$ref"' not in raw:
             try:
                 return cast(T, decoder.decode(raw))
@@ -185,6 +196,46 @@ def _standard(raw: bytes) -> tuple[Any] | None:
         return (msgspec.json.decode(_INTEGER_KEY.sub(_quoted, raw)),)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
+
+
+def _queue_tables(raw: bytes) -> Any:
+    """The value of a text that is strict JSON but for keys that are queues; None if it is anything else.
+
+    A tenth of what reading it character by character takes: tables by queue are the largest that brokers send.
+    """
+    if b'"$ref"' in raw or b'"{' in raw:
+        return None
+    try:
+        value = msgspec.json.decode(_QUEUE_KEY.sub(rb'"\\u0001\1\\u0001\2\\u0001\3"', raw))
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    try:
+        return _with_queues(value)
+    except ValueError:
+        return None
+
+
+def _with_queues(value: Any) -> Any:
+    """Raises ValueError for a mark that we did not set, or a number that no queue has."""
+    if isinstance(value, dict):
+        for key in value:
+            if key[:1] == _QUEUE_MARK:
+                return {_marked_queue(key): _with_queues(item) for key, item in value.items()}
+            break
+        for key, item in value.items():
+            if isinstance(item, (dict, list)):
+                value[key] = _with_queues(item)
+    elif isinstance(value, list):
+        return [_with_queues(item) for item in value]
+    return value
+
+
+def _marked_queue(key: str) -> MessageQueue:
+    _, broker_name, number, topic = key.split(_QUEUE_MARK)
+    queue_id = int(number)
+    if not -(1 << 31) <= queue_id < 1 << 31:
+        raise ValueError(f"queue {queue_id}")
+    return MessageQueue(broker_name, queue_id, topic)
 
 
 def _without_nulls(value: Any) -> Any:

@@ -6,10 +6,12 @@ Next on a message's path: ``command`` (what is in a frame), ``remoting.dispatche
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple, overload
 
 from cometmq.base.errors import LocalProtocolError, RemoteProtocolError
+from cometmq.native.cut_pull import CutPull
+from cometmq.native.send_run import SendRun
 from cometmq.protocol import header_binary, header_json
 from cometmq.protocol.command import BINARY, JSON, Body, Command
 
@@ -20,6 +22,9 @@ HEADER_BYTES_TAKEN: Final = 1024 * 1024
 
 JOINED_PART_BYTES_MAX: Final = 4096
 """Body parts that are smaller than this on average are joined: writing each costs more than copying it."""
+
+Cut = Callable[[bytes, int, int], SendRun | CutPull | None]
+"""Takes what was received, where the next frame begins, and the size of the largest frame."""
 
 # length of the rest, header word
 _PREFIX = struct.Struct(">iI")
@@ -61,8 +66,17 @@ class FrameDecoder:
         self._pending = bytearray()
         self._wanted_bytes = _PREFIX_BYTES
 
-    def feed(self, data: bytes) -> Iterator[Command]:
+    @overload
+    def feed(self, data: bytes) -> Iterator[Command]: ...
+
+    @overload
+    def feed(self, data: bytes, cut: Cut | None) -> Iterator[Command | SendRun | CutPull]: ...
+
+    def feed(self, data: bytes, cut: Cut | None = None) -> Iterator[Command | SendRun | CutPull]:
         """The commands completed by ``data``, in order. Consume the iterator before feeding again.
+
+        Args:
+            cut: takes runs of sends and known pulls out of the stream, for those who can work on them.
 
         Raises:
             RemoteProtocolError: the stream is broken and can no longer be trusted.
@@ -78,6 +92,10 @@ class FrameDecoder:
         end = len(data)
         view = memoryview(data)
         while end - at >= _PREFIX_BYTES:
+            if cut is not None and (found := cut(data, at, self._frame_bytes_max)):
+                yield found
+                at = found.end
+                continue
             length, word = _PREFIX.unpack_from(data, at)
             header_bytes = word & 0xFFFFFF
             # Signed on purpose: the peer writes a Java int, and a negative length is hostile.
@@ -145,12 +163,17 @@ def encode(command: Command) -> list[Body]:
         raise LocalProtocolError(f"frame of {length} bytes with a header of {len(header)}")
     head = _PREFIX.pack(length, word) + header
     if parts is not None:
-        if body_bytes < JOINED_PART_BYTES_MAX * len(parts):
-            return [b"".join((head, *parts))]
-        return [head, *parts]
+        return with_parts(head, parts, body_bytes)
     if body_bytes:
         return [head, command.body]
     return [head]
+
+
+def with_parts(head: bytes, parts: Sequence[Body], body_bytes: int) -> list[Body]:
+    """A frame whose body is given in parts, the small ones joined."""
+    if body_bytes < JOINED_PART_BYTES_MAX * len(parts):
+        return [b"".join((head, *parts))]
+    return [head, *parts]
 
 
 def encode_bytes(command: Command) -> bytes:

@@ -25,9 +25,11 @@ _UNIQUE_KEY_SIGNED_AFTER_VERSION: Final = 399
 
 PASSED_ON_MARK: Final = "cometmqPassedOn"
 """A field of requests that a broker passes on to its master, after the client has signed them."""
+PASSED_ON_FOR: Final = "cometmqPassedOnFor"
+"""The account of that client, whose rights count, not those of the broker."""
 
-# Clients of 5.x add the first two after they have signed.
-_ADDED_LATER: Final = ("__ZONE_NAME", "__ZONE_MODE", PASSED_ON_MARK)
+# Clients of 5.x add the first two after they have signed. What a broker signs itself has no other fields than that.
+_ADDED_LATER: Final = ("__ZONE_NAME", "__ZONE_MODE", PASSED_ON_MARK, PASSED_ON_FOR)
 
 _ORDERS_MAX: Final = 1024
 _ORDER_CHARS_MAX: Final = 512

@@ -7,12 +7,14 @@ the messages, for no more CPU time per message.
 A peer that waits for each reply needs longer to send its next request. While work follows work that closely, the loop
 polls for longer, too: one blocking sender got 1.4 times the sends.
 
-The first poll after a turn is time to spare, if nothing has arrived; the owner may put it to use.
+While it polls, the loop lets others have the processor: on a busy machine they are its clients and its slaves. Between
+their rounds in turn, 4 x 64 sends went from 44,500 to 61,100 a second, a SYNC_MASTER's from 28,800 to 31,400.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from time import monotonic
 from typing import Final
@@ -20,18 +22,18 @@ from typing import Final
 STEADY_TIMES: Final = 8
 """The loop polls so many times longer while the work is steady: while it comes at shorter intervals than that."""
 
+# Not every system has it.
+_give_way: Final[Callable[[], None]] = getattr(os, "sched_yield", lambda: None)
+
 
 class BusyPoll:
     """Keeps the running event loop awake.
 
     Args:
         micros: how long to poll after a single piece of work; 0 turns polling off.
-        in_spare_time: called once after work, when the loop has looked at its sockets again.
     """
 
     __slots__ = (
-        "_has_worked",
-        "_in_spare_time",
         "_is_awake",
         "_seconds",
         "_steady_seconds",
@@ -39,9 +41,7 @@ class BusyPoll:
         "_worked_at",
     )
 
-    def __init__(self, micros: int, in_spare_time: Callable[[], None]) -> None:
-        self._in_spare_time = in_spare_time
-        self._has_worked = False
+    def __init__(self, micros: int) -> None:
         self._seconds = micros / 1_000_000
         self._steady_seconds = STEADY_TIMES * self._seconds
         self._worked_at = 0.0
@@ -55,7 +55,6 @@ class BusyPoll:
             now = monotonic()
             is_steady = now - self._worked_at < self._steady_seconds
             self._worked_at = now
-            self._has_worked = True
             self._until = now + (self._steady_seconds if is_steady else self._seconds)
             if not self._is_awake:
                 self._is_awake = True
@@ -64,9 +63,8 @@ class BusyPoll:
     def _poll(self) -> None:
         # While a callback is ready, the loop looks at its sockets without blocking.
         if monotonic() < self._until:
+            # On a busy machine whoever works for this broker, its clients and slaves, goes first.
+            _give_way()
             asyncio.get_running_loop().call_soon(self._poll)
         else:
             self._is_awake = False
-        if self._has_worked:
-            self._has_worked = False
-            self._in_spare_time()

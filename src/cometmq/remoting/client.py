@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import re
 import socket
 import ssl
 from collections.abc import Callable, Collection
@@ -11,7 +13,7 @@ from collections.abc import Callable, Collection
 from cometmq.base.errors import CallTimedOut, ConnectFailed
 from cometmq.model.address import split_address
 from cometmq.protocol.command import Command
-from cometmq.remoting.connection import Connection
+from cometmq.remoting.connection import HELD_CLOSED, Connection
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.remoting.endpoint import Endpoint, OnClose
 from cometmq.remoting.remoting_config import RemotingClientConfig
@@ -20,6 +22,7 @@ from cometmq.remoting.tls import TlsConfig
 logger = logging.getLogger("cometmq.remoting")
 
 _SHUTDOWN_SECONDS = 1.0
+_ERRNO = re.compile(r"\[Errno (\d+)\]")
 
 Sign = Callable[[Command], None]
 """Adds what tells the server whom a request comes from."""
@@ -44,7 +47,7 @@ class RemotingClient:
         """Raises ConfigError when the TLS settings cannot be used."""
         self._sign = sign
         self._config = config or RemotingClientConfig()
-        self._ssl = tls.client_context() if tls is not None else None
+        self._ssl = tls.live_client_context() if tls is not None else None
         self._on_open = on_open
         self._on_close = on_close
         self._endpoint = Endpoint(dispatcher or Dispatcher(), self._config.limits, self._lost)
@@ -80,13 +83,30 @@ class RemotingClient:
                 raise ConnectFailed(f"cannot connect to {address}: this client is closed") from None
             raise
 
-    async def call(self, address: str, command: Command, timeout: float = 3.0) -> Command:
+    def ready(self, address: str) -> Connection | None:
+        """The connection to ``host:port`` if it is open and takes what is sent; for callers that must not wait."""
+        connection = self._by_address.get(address)
+        if (
+            connection is None
+            or connection.held & HELD_CLOSED
+            or connection.congested_at is not None
+        ):
+            return None
+        return connection
+
+    async def call(
+        self, address: str, command: Command, timeout: float = 3.0, *, as_is: bool = False
+    ) -> Command:
         """Send a request and return its reply, whatever code that has. ``timeout`` includes connecting.
+
+        Args:
+            as_is: do not sign it; it is somebody else's.
 
         Raises:
             ConnectFailed, CallTimedOut, ConnectionLost, TooManyInFlight: see ``Connection.call``.
         """
-        self.sign(command)
+        if not as_is:
+            self.sign(command)
         connection = self._by_address.get(address)
         if connection is None or connection.is_closed:
             loop = asyncio.get_running_loop()
@@ -101,13 +121,17 @@ class RemotingClient:
             timeout = deadline - loop.time()
         return await connection.call(command, timeout)
 
-    async def oneway(self, address: str, command: Command) -> None:
+    async def oneway(self, address: str, command: Command, *, as_is: bool = False) -> None:
         """Send a request that nobody answers; waits while the server does not take what was sent before.
+
+        Args:
+            as_is: do not sign it; it is somebody else's.
 
         Raises:
             ConnectFailed, CallTimedOut, ConnectionLost: it was certainly not sent.
         """
-        self.sign(command)
+        if not as_is:
+            self.sign(command)
         connection = await self.connection(address)
         if connection.is_congested:
             await connection.drained(self._config.connect_millis_max / 1000)
@@ -157,9 +181,7 @@ class RemotingClient:
         except ssl.SSLError as error:
             raise ConnectFailed(f"cannot connect to {address} with TLS: {error.reason}") from error
         except OSError as error:
-            raise ConnectFailed(
-                f"cannot connect to {address}: {error.strerror or error}"
-            ) from error
+            raise ConnectFailed(f"cannot connect to {address}: {system_reason(error)}") from error
         self._set_buffers(transport.get_extra_info("socket"))
         return connection
 
@@ -187,3 +209,15 @@ class RemotingClient:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._config.send_buffer_bytes)
         if self._config.receive_buffer_bytes:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._config.receive_buffer_bytes)
+
+
+def system_reason(error: OSError) -> str:
+    """Why a connection failed, in the words of the system, whichever event loop says it.
+
+    asyncio's own puts the address there instead, ``Connect call failed ('::1', 1, 0, 0)``, and of a name with several
+    addresses a list of such texts.
+    """
+    if isinstance(error, socket.gaierror):
+        return error.strerror or str(error)
+    numbers = [error.errno] if error.errno else map(int, _ERRNO.findall(str(error)))
+    return ", ".join(dict.fromkeys(map(os.strerror, numbers))) or str(error)

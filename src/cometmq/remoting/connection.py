@@ -28,8 +28,13 @@ from cometmq.base.errors import (
     TooManyInFlight,
 )
 from cometmq.model.address import join_address, pack_host
+from cometmq.native.cut_pull import CutPull
+from cometmq.native.send_run import SendRun
 from cometmq.protocol.command import FLAG_ONEWAY, Body, Command
 from cometmq.protocol.frame import FrameDecoder, encode
+from cometmq.protocol.send_reply import Stored
+from cometmq.remoting.bounds.reached import MALFORMED
+from cometmq.remoting.certificates.subject import peer_subject
 from cometmq.remoting.large_body import LARGE_BYTES, LargeBody, LentMemory
 from cometmq.remoting.pending import PendingCalls
 
@@ -65,6 +70,7 @@ class Connection(asyncio.Protocol):
         "__weakref__",
         "_broken",
         "_decoder",
+        "_dispatcher",
         "_drained",
         "_endpoint",
         "_flush_scheduled",
@@ -102,7 +108,7 @@ class Connection(asyncio.Protocol):
         self.peer_host = b""
         """The same as a record stores it: the born host of what the peer sends."""
         self.is_accepted = is_accepted
-        self.commands: deque[Command] = deque()
+        self.commands: deque[Command | SendRun | CutPull] = deque()
         """Received, and not handled yet. The turn takes them from the left."""
         self.held = 0
         """The reasons why the peer is not read from and its commands are not handled, as bits."""
@@ -122,6 +128,7 @@ class Connection(asyncio.Protocol):
         """Received, and neither handled nor dropped yet."""
         self._endpoint = endpoint
         self._turn = endpoint.turn
+        self._dispatcher = endpoint.dispatcher
         self._loop = loop
         self._time = loop.time
         self._transport = cast(asyncio.Transport, None)
@@ -135,11 +142,19 @@ class Connection(asyncio.Protocol):
         self._drained: asyncio.Future[None] | None = None
         self._writers_waiting = 0
         self._pending = PendingCalls(loop, limits.calls_max)
+        if not is_accepted:
+            # The next call opens another one. A server leaves that to its client, and to the sweep.
+            self._pending.on_silence = self._give_up
 
     @property
     def is_closed(self) -> bool:
         """No more commands are handled or sent; the last bytes may still be leaving."""
         return self.held & HELD_CLOSED != 0
+
+    @property
+    def subject(self) -> str:
+        """The name in the certificate that the peer has proved to own; empty without one."""
+        return "" if self._transport is None else peer_subject(self._transport)
 
     @property
     def is_congested(self) -> bool:
@@ -177,6 +192,12 @@ class Connection(asyncio.Protocol):
         elif not self.is_handling and not self._flush_scheduled:
             self._flush_scheduled = True
             self._loop.call_soon(self.flush)
+
+    def send_parts(self, parts: list[Body]) -> None:
+        """Send an encoded reply with a body in parts, at once. Dropped when closed."""
+        if not self.held & HELD_CLOSED:
+            self._out += parts
+            self.flush()
 
     def send_frame(self, frame: bytes) -> None:
         """Send an encoded reply, together with the others of this turn of the loop. Dropped when closed."""
@@ -217,7 +238,7 @@ class Connection(asyncio.Protocol):
         try:
             return await reply
         finally:
-            # Only a cancelled call is still there; its reply will be dropped as unknown.
+            # Only a cancelled call is still there.
             self._pending.forget(command.opaque)
 
     def start_call(
@@ -242,6 +263,33 @@ class Connection(asyncio.Protocol):
             self._pending.forget(command.opaque)
             raise
         return reply
+
+    def expect_reply(
+        self, code: int, timeout: float
+    ) -> tuple[int, asyncio.Future[Command | Stored]]:
+        """The opaque of a send that its caller encodes, and the future of its reply; see ``start_call``.
+
+        The caller goes on at once with ``send_encoded``, and calls ``forget`` when it stops waiting.
+        """
+        if self.held & HELD_CLOSED:
+            raise ConnectionLost(f"connection to {self.peer} is closed: {self.close_reason}")
+        return self._pending.add(code, self._time() + timeout, None, True)
+
+    def send_encoded(self, head: bytes, body: bytes) -> None:
+        """Send a frame as ``send`` does. Dropped when closed."""
+        if self.held & HELD_CLOSED:
+            return
+        out = self._out
+        out += (head, body)
+        if len(body) >= BULK_BYTES or len(out) >= self._parts_max:
+            self.flush()
+        elif not self.is_handling and not self._flush_scheduled:
+            self._flush_scheduled = True
+            self._loop.call_soon(self.flush)
+
+    def forget(self, opaque: int) -> None:
+        """Nobody waits for this reply any more; it will be dropped as unknown."""
+        self._pending.forget(opaque)
 
     async def drained(self, timeout: float) -> None:
         """Return once the peer has taken enough of what was sent. Raises as ``call`` does."""
@@ -285,7 +333,12 @@ class Connection(asyncio.Protocol):
         if not self._transport.can_write_eof():
             self._transport.close()
             return
-        self._transport.write_eof()
+        try:
+            self._transport.write_eof()
+        except OSError:
+            # The peer has gone already. Only asyncio's own event loop says so.
+            self._transport.close()
+            return
         if self._is_paused:
             self._is_paused = False
             self._transport.resume_reading()
@@ -355,8 +408,13 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.last_active = self._time()
+        self._pending.heard += 1
         if self.held & HELD_CLOSED or self._broken is not None:
             return
+        if not (self.is_accepted or self.held or self.commands or self._decoder.pending_bytes):
+            data = data[self._pending.answer_plain(data) :]
+            if not data:
+                return
         self._decode(data)
         # A transport may deliver once more after it was told to pause: then the commands wait.
         if not self.held:
@@ -440,6 +498,7 @@ class Connection(asyncio.Protocol):
         if self.congested_at is not None:
             unsent_bytes = self._transport.get_write_buffer_size()
             if unsent_bytes > self._endpoint.limits.outgoing_bytes_max:
+                self._endpoint.reached.count("serverOutgoingBytesMax")
                 logger.warning(
                     "slow reader cut off peer=%s unsent_bytes=%d", self.peer, unsent_bytes
                 )
@@ -447,10 +506,13 @@ class Connection(asyncio.Protocol):
 
     # Inside.
 
+    def _give_up(self) -> None:
+        self.abort("a call timed out, and nothing has come since it was made")
+
     def _decode(self, data: bytes) -> None:
         before = len(self.commands)
         try:
-            self.commands.extend(self._decoder.feed(data))
+            self.commands.extend(self._decoder.feed(data, self._dispatcher.cut))
             if not self.is_accepted:
                 large = self._decoder.take_large(LARGE_BYTES)
                 if large is not None:
@@ -467,6 +529,7 @@ class Connection(asyncio.Protocol):
     def _close_broken(self, reason: str) -> None:
         # Gathered requests get their replies before the connection closes.
         self._turn.finish()
+        self._endpoint.reached.count(MALFORMED)
         logger.warning("connection closed peer=%s reason=%s", self.peer, reason)
         self.close(f"the peer broke the protocol: {reason}")
 

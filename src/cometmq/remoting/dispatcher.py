@@ -6,14 +6,21 @@ Before this on a message's way: ``turn``; the handlers are the processors of bro
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Container, Iterable
-from typing import Final, cast
+from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
+from time import monotonic
+from typing import Any, Final, cast
 
 from cometmq.base.errors import LocalProtocolError, ProtocolError
+from cometmq.native.cut_pull import CutOnePull, CutPull
+from cometmq.native.send_run import RUN, CutRun, SendRun, starts_of
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import FLAG_ONEWAY, Command
+from cometmq.protocol.frame import Cut, decode_bytes
+from cometmq.protocol.header_json import decode_header
 from cometmq.protocol.refusal import Refused
+from cometmq.remoting.bounds.reached import MALFORMED, Reached
 from cometmq.remoting.connection import REASON_CHARS_MAX, Connection
+from cometmq.remoting.times.request_times import UNKNOWN, RequestTimes, Wait, answer_name
 
 logger = logging.getLogger("cometmq.remoting")
 
@@ -26,6 +33,15 @@ awaitable of a reply or None."""
 
 Guard = Callable[[Connection, Command], Command | Awaitable[Command | None] | None]
 """Looks at a request before its handler does. None lets it pass; else it is answered as if by a handler."""
+
+TakeRun = Callable[[Connection, SendRun, int, int], None]
+"""Handles the requests of a run from one message to another, as a handler would each of them."""
+
+TakePull = Callable[[Connection, CutPull], bool]
+"""Answers a pull that was cut. False: that is for the handler of its code, and nothing has been done."""
+
+IsIdle = Callable[[], bool]
+"""Whether a guard lets everything pass at present."""
 
 Finish = Callable[[], None]
 """Does the work of the gathered requests of one kind, and answers them."""
@@ -42,11 +58,23 @@ class Dispatcher:
         self.kinds: dict[int, Finish] = {}
         """What finishes the requests of a code that is gathered; see ``gather``."""
         self.guards: list[Guard] = []
+        self._idle: dict[Guard, IsIdle] = {}
+        self.cut: Cut | None = None
+        """What cuts runs of sends, and pulls, out of the stream."""
+        self._take_run: TakeRun | None = None
+        self._take_pull: TakePull | None = None
         self.everyday: Container[int] = frozenset()
         """Codes whose requests are refused every day: a topic not found, an offset not known. Refusals of all others
         are logged."""
-        self.in_spare_time: Callable[[], None] = _nothing
-        """Called when everything is answered and nothing new has come; requests that come meanwhile wait for it."""
+        self.reached = Reached()
+        """Counts refusals because of a bound."""
+        self.times = RequestTimes()
+        """How long requests take."""
+
+    @property
+    def codes(self) -> frozenset[int]:
+        """The request codes that have a handler."""
+        return frozenset(self._handlers)
 
     def add(self, code: int, handler: Handler) -> None:
         """Raises AssertionError if the code is taken: two owners of one code are a mistake in the wiring."""
@@ -69,15 +97,99 @@ class Dispatcher:
             assert code not in self.kinds, f"request code {code} is gathered already"
             self.kinds[int(code)] = finish
 
-    def dispatch(self, connection: Connection, command: Command) -> None:
-        """Handle one request; never raises. A one-way request is never answered."""
+    def stand(self, guard: Guard, is_idle: IsIdle) -> None:
+        """Add a guard that is idle now and then: while it is, it need not see the requests of a run."""
+        self.guards.append(guard)
+        self._idle[guard] = is_idle
+
+    def take_runs(self, cut_run: CutRun, take_run: TakeRun) -> None:
+        """Have runs of sends cut out of what is received, and handled by ``take_run``."""
+        assert self._take_run is None, "runs have a handler already"
+        self._take_run = take_run
+        self.cut = first_of(self.cut, cut_run)
+
+    def take_pulls(self, cut_pull: CutOnePull, take_pull: TakePull) -> None:
+        """Have pulls cut out of what is received, and handled by ``take_pull``."""
+        assert self._take_pull is None, "pulls have a handler already"
+        self._take_pull = take_pull
+        self.cut = first_of(self.cut, cut_pull)
+
+    def dispatch_cut(self, connection: Connection, request: Any) -> None:
+        """Handle a ``SendRun`` or a ``CutPull``; never raises."""
+        if request.code == RUN:
+            self.dispatch_run(connection, request)
+            return
+        pull: CutPull = request
+        assert self._take_pull is not None, pull
+        try:
+            if self._are_idle() and self._take_pull(connection, pull):
+                return
+        except Exception as error:  # noqa: BLE001 - as in dispatch
+            self.answer_error(connection, decode_header(pull.header(), b""), error)
+            return
+        self.dispatch(connection, decode_header(pull.header(), b""))
+
+    def dispatch_run(self, connection: Connection, run: SendRun) -> None:
+        """Handle all sends of a run; never raises."""
+        start = 0
+        if not self._are_idle():
+            passed: list[Command] = []
+            for at in starts_of(run):
+                self.dispatch(
+                    connection,
+                    decode_bytes(run.frame(at)),
+                    lambda _, command: passed.append(command),
+                )
+                if passed:
+                    passed.clear()
+                else:
+                    self._take(connection, run, start, at)
+                    start = run.after(at)
+        self._take(connection, run, start, len(run))
+
+    def _take(self, connection: Connection, run: SendRun, start: int, stop: int) -> None:
+        if start == stop:
+            return
+        assert self._take_run is not None, run
+        try:
+            self._take_run(connection, run, start, stop)
+        except Exception as error:  # noqa: BLE001 - as in dispatch
+            for at in starts_of(run):
+                if start <= at < stop:
+                    self.answer_error(connection, decode_bytes(run.frame(at)), error)
+
+    def _are_idle(self) -> bool:
+        idle = self._idle
+        for guard in self.guards:
+            test = idle.get(guard)
+            if test is None or not test():
+                return False
+        return True
+
+    def dispatch_admitted(self, connection: Connection, command: Command) -> None:
+        """Handle a request of a run that the guards have let pass."""
+        self.dispatch(connection, command, guards=())
+
+    def dispatch(
+        self,
+        connection: Connection,
+        command: Command,
+        handler: Handler | None = None,
+        guards: Sequence[Guard] | None = None,
+    ) -> None:
+        """Handle one request; never raises. A one-way request is never answered.
+
+        Args:
+            handler, guards: to take the place of the usual ones.
+        """
         try:
             result: Command | bytes | Awaitable[Command | None] | None
-            handler = self._handlers.get(command.code)
+            if handler is None:
+                handler = self._handlers.get(command.code)
             if handler is None:
                 result = self._unknown(connection, command)
             else:
-                for guard in self.guards:
+                for guard in self.guards if guards is None else guards:
                     result = guard(connection, command)
                     if result is not None:
                         break
@@ -88,10 +200,14 @@ class Dispatcher:
             if type(result) is bytes:
                 if not command.flag & FLAG_ONEWAY:
                     connection.send_frame(result)
+                if self.times.is_on:
+                    self.times.answered(command.code, 0)
                 return
             if type(result) is Command:
                 if not command.flag & FLAG_ONEWAY:
                     connection.send(result)
+                if self.times.is_on:
+                    self.times.answered(command.code if handler else UNKNOWN, result.code)
                 return
         except Exception as error:  # noqa: BLE001 - the border where any error becomes a reply
             self.answer_error(connection, command, error)
@@ -102,12 +218,21 @@ class Dispatcher:
     async def _finish(
         self, connection: Connection, command: Command, pending: Awaitable[Command | None]
     ) -> None:
+        started = monotonic()
         try:
             reply = await pending
             if reply is not None and not command.is_oneway:
                 connection.send(reply)
         except Exception as error:  # noqa: BLE001 - as in dispatch
-            self.answer_error(connection, command, error)
+            reply = self._send_error(connection, command, error)
+        if reply is not None:
+            self.times.took(
+                command.code,
+                reply.code,
+                monotonic() - started,
+                Wait.HANDLER,
+                peer=connection.peer,
+            )
 
     def _unknown(self, connection: Connection, command: Command) -> Command:
         # If a server sends a client what the client does not know, the client's owner cannot do anything about it.
@@ -121,21 +246,31 @@ class Dispatcher:
 
     def answer_error(self, connection: Connection, command: Command, error: Exception) -> None:
         """Tell the peer what went wrong, unless the request was one-way."""
+        reply = self._send_error(connection, command, error)
+        if self.times.is_on:
+            self.times.answered(command.code, reply.code)
+
+    def _send_error(self, connection: Connection, command: Command, error: Exception) -> Command:
         reply = self._error_reply(connection, command, error)
         if command.is_oneway:
-            return
+            return reply
         try:
             connection.send(reply)
         except LocalProtocolError as unsendable:
             logger.error(
                 "reply lost peer=%s code=%d reason=%s", connection.peer, command.code, unsendable
             )
+        return reply
 
     def _error_reply(self, connection: Connection, command: Command, error: Exception) -> Command:
         if isinstance(error, Refused):
+            if error.bound:
+                self.reached.count(error.bound)
+            self.times.refuse(command.code, error.bound or answer_name(error.code))
             self._log_refusal(connection, command, error.remark)
             return command.reply(error.code, error.remark, ext=error.ext)
         if isinstance(error, ProtocolError):
+            self.reached.count(MALFORMED)
             self._log_refusal(connection, command, str(error))
             return command.reply(ResponseCode.SYSTEM_ERROR, str(error)[:REMARK_CHARS_MAX])
         logger.error(
@@ -155,5 +290,10 @@ class Dispatcher:
         )
 
 
-def _nothing() -> None:
-    return None
+def first_of(first: Cut | None, other: Cut) -> Cut:
+    """What the first of two cuts, or else the other."""
+    if first is None:
+        return other
+    return lambda data, at, frame_bytes_max: (
+        first(data, at, frame_bytes_max) or other(data, at, frame_bytes_max)
+    )

@@ -34,6 +34,7 @@ class Endpoint:
         self, dispatcher: Dispatcher, limits: ConnectionLimits, on_close: OnClose | None = None
     ) -> None:
         self.limits = limits
+        self.reached = dispatcher.reached
         self.connections: set[Connection] = set()
         self.handlers: set[asyncio.Task[None]] = set()
         self.handlers_bytes = 0
@@ -41,6 +42,7 @@ class Endpoint:
         self.unhandled_bytes = 0
         """Received by all connections, and neither handled nor dropped yet."""
         self.is_stopping = False
+        self.dispatcher = dispatcher
         self.turn = Turn(dispatcher, limits.busy_poll_micros)
         self._on_close = on_close
         self._none_left: asyncio.Event = asyncio.Event()
@@ -79,6 +81,7 @@ class Endpoint:
             # A bit more than needed, so that the next byte does not cause another search.
             if self.unhandled_bytes <= bytes_max * 3 // 4:
                 break
+            self.reached.count("serverReceivedBytesMax")
             logger.warning(
                 "connection cut off peer=%s unhandled_bytes=%d reason=more than serverReceivedBytesMax (%d)"
                 " wait to be complete",
@@ -105,6 +108,7 @@ class Endpoint:
             connection.handlers_running >= limits.handlers_max
             or self.handlers_bytes > limits.received_bytes_max
         ):
+            self.reached.count("serverConcurrentRequestsMax")
             connection.hold(HELD_HANDLERS)
 
         def finished(task: asyncio.Task[None]) -> None:
@@ -161,6 +165,7 @@ class Endpoint:
             connection.congested_at is not None
             and now - connection.congested_at > limits.slow_reader_seconds_max
         ):
+            self.reached.count("serverSlowReaderTimeoutSeconds")
             logger.warning(
                 "slow reader cut off peer=%s unsent_bytes=%d seconds=%d",
                 connection.peer,
@@ -173,6 +178,7 @@ class Endpoint:
             and not connection.is_held
             and now - connection.frame_began > limits.frame_seconds_max
         ):
+            self.reached.count("serverFrameTimeoutSeconds")
             logger.warning(
                 "slow writer cut off peer=%s unhandled_bytes=%d reason=a frame took longer than"
                 " serverFrameTimeoutSeconds (%d)",
@@ -182,6 +188,7 @@ class Endpoint:
             )
             connection.abort(f"a frame was not complete after {limits.frame_seconds_max:g} s")
         elif now - connection.last_active > limits.idle_seconds_max:
+            self.reached.count("serverChannelMaxIdleTimeSeconds")
             logger.info("idle connection closed peer=%s", connection.peer)
             connection.close(f"idle for {limits.idle_seconds_max:g} s")
 

@@ -108,12 +108,16 @@ class LargeBody(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self._at += nbytes
         self._connection.last_active = asyncio.get_running_loop().time()
+        self._pending.heard += 1
         if self._at < len(self._body):
             return
         self._transport.set_protocol(self._connection)
         # Readers cut messages out of a body and count on bytes; only who lent memory gets a view of it.
-        self._command.body = self._body if self._is_lent else bytes(self._body)
-        self._connection.body_received(self._command)
+        command = self._command
+        command.body = self._body if self._is_lent else bytes(self._body)
+        # uvloop's transport keeps this object until it has the next one of its kind, maybe never.
+        del self._body, self._command
+        self._connection.body_received(command)
 
     def pause_writing(self) -> None:
         self._connection.pause_writing()

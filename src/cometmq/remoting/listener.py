@@ -25,10 +25,10 @@ _PORT_TRIES = 8
 
 
 class Listener:
-    """Accepts on one or more sockets and hands each new socket on."""
+    """Accepts on one or more sockets and hands each new socket on, with the address of its peer."""
 
     def __init__(
-        self, sockets: list[socket.socket], accepted: Callable[[socket.socket], None]
+        self, sockets: list[socket.socket], accepted: Callable[[socket.socket, str], None]
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._sockets = sockets
@@ -53,7 +53,7 @@ class Listener:
     def _accept(self, sock: socket.socket) -> None:
         for _ in range(_ACCEPTS_PER_TURN):
             try:
-                accepted, _ = sock.accept()
+                accepted, address = sock.accept()
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
@@ -65,7 +65,7 @@ class Listener:
             accepted.setblocking(False)
             # asyncio does this only for sockets it made itself; without it a reply may wait 40 ms for an ACK.
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._accepted(accepted)
+            self._accepted(accepted, address[0])
 
     def _rest(self, sock: socket.socket, error: OSError) -> None:
         logger.error("accept failed reason=%s retry_seconds=%g", error.strerror, _REST_SECONDS)

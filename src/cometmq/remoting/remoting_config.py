@@ -113,6 +113,27 @@ class RemotingServerConfig:
         default=16384,
         low=1,
     )
+    connections_per_address_max: int = setting(
+        "serverConnectionsPerAddressMax",
+        "Maximum number of open connections from one address (IPv6: one /64 network); further ones are refused.",
+        default=8192,
+        low=1,
+    )
+    requests_per_second_max: int = setting(
+        "clientRequestsPerSecondMax",
+        "Requests per second of one account, or of one address where nobody is known; further ones are answered with "
+        "SYSTEM_BUSY. 0 turns it off.",
+        default=0,
+        low=0,
+        live=True,
+    )
+    bytes_per_second_max: int = setting(
+        "clientBytesPerSecondMax",
+        "The same for the bytes of the bodies that one account or address sends.",
+        default=0,
+        low=0,
+        live=True,
+    )
     handlers_max: int = setting(
         "serverConcurrentRequestsMax",
         "Maximum number of requests of one connection that are handled in the background at once.",
@@ -143,6 +164,12 @@ class RemotingServerConfig:
         "tlsHandshakeTimeoutMillis",
         "Timeout of a TLS handshake, in milliseconds.",
         default=10_000,
+        low=1,
+    )
+    handshakes_max: int = setting(
+        "tlsHandshakesMax",
+        "Maximum number of TLS handshakes under way at once. One more ends the one that has taken longest.",
+        default=256,
         low=1,
     )
 

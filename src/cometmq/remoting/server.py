@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import ssl
 from collections.abc import Collection
 from typing import Final
 
-from cometmq.model.address import join_address
+from cometmq.remoting.bounds.crowd import Crowd, caller_of
+from cometmq.remoting.certificates.handshakes import SHUTDOWN_SECONDS, Handshakes, peer_text
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.remoting.endpoint import Endpoint, OnClose
@@ -20,7 +20,6 @@ from cometmq.remoting.tls import TlsConfig
 logger = logging.getLogger("cometmq.remoting")
 
 _TLS_HANDSHAKE: Final = b"\x16"
-_SHUTDOWN_SECONDS: Final = 1.0
 _REFUSAL_LOG_SECONDS: Final = 10.0
 
 
@@ -46,13 +45,19 @@ class RemotingServer:
             ConfigError: the TLS settings cannot be used.
         """
         self._config = config or RemotingServerConfig()
-        self._ssl = tls.server_context() if tls is not None else None
+        self._ssl = tls.live_server_context() if tls is not None else None
         self._is_plain_allowed = self._ssl is None or (tls is not None and tls.is_plain_allowed)
+        self._reached = dispatcher.reached
         self._endpoint = Endpoint(dispatcher, self._config.limits, on_close)
         self._descriptors_below = descriptors_below
         self._listener: Listener | None = None
         self._first_bytes: FirstByte | None = None
+        self._crowd = Crowd()
         self._opening: set[asyncio.Task[None]] = set()
+        """Those that speak plain text."""
+        self._handshakes: Handshakes | None = None
+        if self._ssl is not None:
+            self._handshakes = Handshakes(self._ssl, self._config, self._reached)
         self._sweep_timer: asyncio.TimerHandle | None = None
         self._refused = 0
         self._refusal_logged_at = float("-inf")
@@ -105,67 +110,67 @@ class RemotingServer:
         for task in self._opening:
             task.cancel()
         if self._opening:
-            await asyncio.wait(self._opening, timeout=_SHUTDOWN_SECONDS)
+            await asyncio.wait(self._opening, timeout=SHUTDOWN_SECONDS)
+        if self._handshakes is not None:
+            await self._handshakes.stop()
         await self._endpoint.stop(grace)
 
     def __repr__(self) -> str:
         state = "stopped" if self._listener is None else f"port={self._listener.port}"
         return f"<RemotingServer {state} connections={len(self.connections)}>"
 
-    def _accepted(self, sock: socket.socket) -> None:
+    def _accepted(self, sock: socket.socket, host: str) -> None:
         assert self._first_bytes is not None
+        config = self._config
+        caller = caller_of(host)
         peers = len(self._endpoint.connections) + len(self._first_bytes) + len(self._opening)
-        if peers >= self._config.connections_max:
+        if self._handshakes is not None:
+            peers += len(self._handshakes)
+        if peers >= config.connections_max:
             sock.close()
+            self._reached.count("serverConnectionsMax")
             self._log_refusal(
-                f"{self._config.connections_max} are open, the limit (serverConnectionsMax)"
+                f"{config.connections_max} are open, the limit (serverConnectionsMax)"
+            )
+        elif self._crowd.count(caller) >= config.connections_per_address_max:
+            sock.close()
+            self._reached.count("serverConnectionsPerAddressMax")
+            self._log_refusal(
+                f"{config.connections_per_address_max} are open from {caller}, the limit for one address"
+                " (serverConnectionsPerAddressMax)"
             )
         elif self._descriptors_below is not None and sock.fileno() >= self._descriptors_below:
             sock.close()
+            self._reached.count("descriptors")
             self._log_refusal(
                 f"{self._descriptors_below} file descriptors are in use, and the rest is for the store: "
                 "raise the limit of the process (ulimit -n, LimitNOFILE)"
             )
         else:
-            self._first_bytes.watch(sock)
+            self._first_bytes.watch(self._crowd.admit(sock, caller))
 
     def _first_byte_arrived(self, sock: socket.socket, first: bytes) -> None:
         # No plain frame starts with this byte: it would be longer than 352 MiB.
         is_tls = first == _TLS_HANDSHAKE
-        if is_tls and self._ssl is None:
-            self._refuse(sock, "TLS, but no tls.server.certPath is set or tls.server.mode=disabled")
-        elif not is_tls and not self._is_plain_allowed:
+        if not is_tls and not self._is_plain_allowed:
             self._refuse(sock, "plain text, but tls.server.mode=enforcing")
+        elif not is_tls:
+            task = asyncio.get_running_loop().create_task(self._make_connection(sock))
+            self._opening.add(task)
+            task.add_done_callback(self._opening.discard)
+        elif self._handshakes is None:
+            self._refuse(sock, "TLS, but no tls.server.certPath is set or tls.server.mode=disabled")
         else:
-            self._open(sock, self._ssl if is_tls else None)
+            self._handshakes.begin(sock, self._new_connection)
 
     def _refuse(self, sock: socket.socket, reason: str) -> None:
-        logger.warning("connection refused peer=%s reason=%s", _peer_text(sock), reason)
+        logger.warning("connection refused peer=%s reason=%s", peer_text(sock), reason)
         sock.close()
 
-    def _open(self, sock: socket.socket, context: ssl.SSLContext | None) -> None:
-        task = asyncio.get_running_loop().create_task(self._make_connection(sock, context))
-        self._opening.add(task)
-        task.add_done_callback(self._opening.discard)
-
-    async def _make_connection(self, sock: socket.socket, context: ssl.SSLContext | None) -> None:
-        loop = asyncio.get_running_loop()
-        peer = _peer_text(sock) if context is not None else ""
+    async def _make_connection(self, sock: socket.socket) -> None:
         try:
-            if context is None:
-                await loop.connect_accepted_socket(self._new_connection, sock)
-            else:
-                await loop.connect_accepted_socket(
-                    self._new_connection,
-                    sock,
-                    ssl=context,
-                    ssl_handshake_timeout=self._config.handshake_millis_max / 1000,
-                    ssl_shutdown_timeout=_SHUTDOWN_SECONDS,
-                )
-        except OSError as error:
-            # ssl.SSLError and TimeoutError are OSErrors too.
-            if context is not None:
-                logger.warning("tls handshake failed peer=%s reason=%s", peer, error)
+            await asyncio.get_running_loop().connect_accepted_socket(self._new_connection, sock)
+        except OSError:
             sock.close()
 
     def _new_connection(self) -> Connection:
@@ -181,18 +186,14 @@ class RemotingServer:
             self._refused = 0
 
     def _schedule_sweep(self) -> None:
-        """For sockets that never sent a byte; connections are swept by their endpoint."""
+        """For sockets that never sent a byte, and for certificates; connections are swept by their endpoint."""
         idle_seconds_max = self._config.idle_seconds_max
+        self._reached.tell(asyncio.get_running_loop().time())
         assert self._first_bytes is not None
         self._first_bytes.close_older_than(idle_seconds_max)
+        if self._ssl is not None:
+            # Handshakes do it, too. Whoever has just replaced a certificate wants to know whether it is good.
+            self._ssl.refresh()
         self._sweep_timer = asyncio.get_running_loop().call_later(
             min(idle_seconds_max / 10, 5.0), self._schedule_sweep
         )
-
-
-def _peer_text(sock: socket.socket) -> str:
-    try:
-        host, port = sock.getpeername()[:2]
-    except OSError:
-        return "gone"
-    return join_address(host, port)

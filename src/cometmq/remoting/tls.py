@@ -1,26 +1,25 @@
 """TLS settings under RocketMQ's keys, and the contexts made from them.
 
-RocketMQ makes itself a certificate when it is given none and calls that test mode. Here a certificate has to be given:
-one that nobody can verify protects from nobody. Without one, the default mode serves plain text only.
+Without a certificate, the default mode serves plain text only. RocketMQ makes itself a certificate that nobody can
+verify unless it is told not to; here that is done only in test mode.
 """
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
-from cometmq.base.errors import ConfigError
+from cometmq.base.errors import ConfigError, one_line
 from cometmq.base.properties_file import decode_file, parse_properties
 from cometmq.base.settings import load, rows, setting, unknown_key
+from cometmq.remoting.certificates.live_context import LiveContext
+from cometmq.remoting.certificates.negotiation import set_ciphers, set_versions
+from cometmq.remoting.certificates.self_signed import load_self_signed
 
-UNMET: Final = {
-    "tls.ciphers": "ciphers cannot be chosen; OpenSSL's defaults are used",
-    "tls.protocols": "protocols cannot be chosen; TLS 1.2 and newer are spoken",
-}
-"""Keys of RocketMQ that cannot be met, with the reason."""
+logger = logging.getLogger("cometmq.remoting")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +31,27 @@ class TlsConfig:
         choices=("disabled", "permissive", "enforcing"),
     )
     is_test_mode: bool = setting(
-        "tls.test.mode.enable", "Use the given certificates, but verify none.", default=False
+        "tls.test.mode.enable",
+        "For tests: verify no certificate, and make one for the server if none is given.",
+        default=False,
+    )
+    protocols: str = setting(
+        "tls.protocols",
+        "Versions that may be spoken, separated by commas: TLSv1.2, TLSv1.3. Empty: both.",
+        default="",
+    )
+    ciphers: str = setting(
+        "tls.ciphers",
+        "Ciphers of TLS 1.2 that may be used, separated by commas, by their standard or OpenSSL names. Empty: those "
+        "that OpenSSL thinks secure. TLS 1.3 always has all of its own.",
+        default="",
+    )
+    reload_seconds: int = setting(
+        "tls.reloadSeconds",
+        "How often the files of certificates and keys are looked at; changed ones are used from the next handshake on.",
+        default=5,
+        low=1,
+        high=86400,
     )
     client_auth: str = setting(
         "tls.server.need.client.auth",
@@ -95,23 +114,27 @@ class TlsConfig:
         """
         if self.server_mode == "disabled":
             return None
-        if not self.server_cert_path and not self.server_key_path:
-            if self.server_mode == "permissive" and not self.is_test_mode:
+        has_certificate = bool(self.server_cert_path or self.server_key_path)
+        if not has_certificate and not self.is_test_mode:
+            if self.server_mode == "permissive":
                 self._refuse_protection_of_plain_text()
                 return None
-            demand = "tls.test.mode.enable" if self.is_test_mode else "tls.server.mode=enforcing"
             raise ConfigError(
-                f"{demand} needs a certificate: set tls.server.certPath and tls.server.keyPath"
+                "tls.server.mode=enforcing needs a certificate: set tls.server.certPath and tls.server.keyPath"
             )
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        _load_own(
-            context,
-            "tls.server",
-            self.server_cert_path,
-            self.server_key_path,
-            self.server_key_password,
-        )
+        set_versions(context, self.protocols)
+        set_ciphers(context, self.ciphers)
+        if has_certificate:
+            _load_own(
+                context,
+                "tls.server",
+                self.server_cert_path,
+                self.server_key_path,
+                self.server_key_password,
+            )
+        else:
+            load_self_signed(context)
         if self.client_auth != "none" and not self.is_test_mode:
             if not self.verifies_client or not self.server_trust_path:
                 raise ConfigError(
@@ -136,7 +159,8 @@ class TlsConfig:
                 raise ConfigError(f"tls.client.{key}=true has no effect without tls.enable=true")
             return None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        set_versions(context, self.protocols)
+        set_ciphers(context, self.ciphers)
         if self.verifies_server and not self.is_test_mode:
             context.check_hostname = self.checks_hostname
             if self.client_trust_path:
@@ -156,6 +180,27 @@ class TlsConfig:
             )
         return context
 
+    def live_server_context(self) -> LiveContext | None:
+        """As ``server_context``, and follows its files. Raises ConfigError."""
+        if self.server_context() is None:
+            return None
+        if self.is_test_mode:
+            logger.warning("tls is in test mode: no certificate is verified (tls.test.mode.enable)")
+        paths = (self.server_cert_path, self.server_key_path, self.server_trust_path)
+        return LiveContext(lambda: _made(self.server_context()), paths, self.reload_seconds)
+
+    def live_client_context(self) -> LiveContext | None:
+        """As ``client_context``, and follows its files. Raises ConfigError."""
+        if self.client_context() is None:
+            return None
+        paths = (self.client_cert_path, self.client_key_path, self.client_trust_path)
+        return LiveContext(lambda: _made(self.client_context()), paths, self.reload_seconds)
+
+    @property
+    def identifies_clients(self) -> bool:
+        """Whether a client that presents a certificate is known to be the one that it names."""
+        return self.client_auth != "none" and self.verifies_client and not self.is_test_mode
+
     def _refuse_protection_of_plain_text(self) -> None:
         asked = {
             "tls.server.need.client.auth": self.client_auth != "none",
@@ -170,19 +215,24 @@ class TlsConfig:
                 )
 
 
+def _made(context: ssl.SSLContext | None) -> ssl.SSLContext:
+    assert context is not None, "the settings do not change"
+    return context
+
+
 def load_tls_config(path: str) -> TlsConfig:
     """The settings of a properties file (``tls.config.file``). Raises ConfigError."""
     try:
         text = decode_file(Path(path).read_bytes())
     except OSError as error:
-        raise ConfigError(f"cannot read the TLS settings in {path}: {error}") from error
+        raise ConfigError(f"cannot read the TLS settings in {one_line(error)}") from error
     return tls_config_of(parse_properties(text))
 
 
 def unmet_outside_tls_file(server: str) -> dict[str, str]:
     """All TLS keys, with the reason why a server that has ``tls.config.file`` refuses them elsewhere."""
     reason = f"a {server} takes its TLS settings from the file that tls.config.file names"
-    return {"useTLS": reason, **UNMET, **{row.key: reason for row in rows(TlsConfig)}}
+    return {"useTLS": reason, **{row.key: reason for row in rows(TlsConfig)}}
 
 
 def tls_config_of(values: Mapping[str, str]) -> TlsConfig:

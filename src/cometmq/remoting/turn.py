@@ -5,7 +5,7 @@ Connections that have received something queue up here. The next iteration of th
 1. Each connection's commands go to the dispatcher. Handlers of gathered kinds (``Dispatcher.gather``) only prepare.
 2. Each gathered kind is finished: all sends are appended with one write, for example.
 3. Each connection's replies leave in one write.
-4. The loop busy-polls for more before it sleeps (``busy_poll``), and the time to spare is put to use.
+4. The loop busy-polls for more before it sleeps (``busy_poll``).
 
 The same work for many requests in a row is much faster than all the work for one request after the other. Figures and
 reasons: docs/decisions/0016-one-kind-of-work-at-a-time.md.
@@ -31,10 +31,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections import deque
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
-from cometmq.protocol.command import FLAG_RESPONSE
+from cometmq.protocol.command import FLAG_RESPONSE, Command
 from cometmq.remoting.busy_poll import BusyPoll
 from cometmq.remoting.connection import HELD_TURN, Connection
 from cometmq.remoting.dispatcher import Dispatcher, Finish
@@ -56,12 +57,13 @@ class Turn:
 
     def __init__(self, dispatcher: Dispatcher, busy_poll_micros: int = 0) -> None:
         self._dispatcher = dispatcher
+        self._times = dispatcher.times
         self._dispatch = dispatcher.dispatch
         self._kinds = dispatcher.kinds
         self._arrived: list[Connection] = []
         self._open: list[Finish] = []
         """The kinds with gathered requests, in the order of their first ones."""
-        self._busy_poll = BusyPoll(busy_poll_micros, self._use_spare_time)
+        self._busy_poll = BusyPoll(busy_poll_micros)
 
     @property
     def is_due(self) -> bool:
@@ -79,20 +81,26 @@ class Turn:
     def run(self) -> None:
         """Take one turn."""
         arrived, self._arrived = self._arrived, []
-        deadline = monotonic() + TURN_SECONDS
+        started = monotonic()
+        deadline = started + TURN_SECONDS
         for connection in arrived:
             connection.is_queued = False
             self._handle(connection, deadline)
+        handled = monotonic()
         self.finish()
         for connection in arrived:
             connection.flush()
+        self._times.turn_over(started, handled)
         self._busy_poll.worked()
 
     def run_alone(self, connection: Connection) -> None:
         """Take a turn for a connection that is about to end, and leave nothing over."""
+        started = monotonic()
         self._handle(connection, math.inf)
+        handled = monotonic()
         self.finish()
         connection.flush()
+        self._times.turn_over(started, handled)
 
     def finish(self) -> None:
         """Finish all gathered kinds."""
@@ -108,7 +116,8 @@ class Turn:
 
     def _handle(self, connection: Connection, deadline: float) -> None:
         """Handle the connection's commands until they are done, reading is held, or time is up."""
-        dispatch, kinds, commands = self._dispatch, self._kinds, connection.commands
+        dispatch, kinds = self._dispatch, self._kinds
+        commands: deque[Any] = connection.commands
         code: int | None = None  # of the request before
         own: Finish | None = None  # the kind of this connection's gathered requests
         connection.held &= ~HELD_TURN
@@ -133,7 +142,11 @@ class Turn:
                                 if kind not in self._open:
                                     self._open.append(kind)
                             own = kind
-                        dispatch(connection, command)
+                        # A peer may send a negative number, too.
+                        if command.code < 0 and type(command) is not Command:
+                            self._dispatcher.dispatch_cut(connection, command)
+                        else:
+                            dispatch(connection, command)
                     if connection.held:
                         break
                 if commands and monotonic() > deadline:
@@ -148,7 +161,3 @@ class Turn:
         if len(commands) > LEFT_COUNT_MAX:
             connection.hold(HELD_TURN)
         self.add(connection)
-
-    def _use_spare_time(self) -> None:
-        if not self._arrived:
-            self._dispatcher.in_spare_time()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 
 import pytest
 
@@ -41,3 +42,11 @@ def test_a_timeout_tells_whether_the_request_left() -> None:
 def test_a_corrupt_file_is_named_with_advice() -> None:
     error = errors.CorruptFile("/store/checkpoint", "has 5 bytes", "Restore it from a backup.")
     assert str(error) == "/store/checkpoint: has 5 bytes. Restore it from a backup."
+
+
+def test_an_error_of_the_system_is_shown_without_its_number() -> None:
+    with pytest.raises(OSError, match="Errno") as missing:
+        Path("/no/such").stat()
+    assert errors.one_line(missing.value) == "/no/such: No such file or directory"
+    assert errors.one_line(OSError(28, "No space left on device")) == "No space left on device"
+    assert errors.one_line(errors.UsageError("say please")) == "say please"

@@ -5,6 +5,7 @@ from cometmq.base.log_rates import (
     CAUSE_SECONDS,
     KEYS_MAX,
     PEER_BURST,
+    PEER_MINUTES,
     PEER_SECONDS,
     LineRates,
     peer_of,
@@ -29,6 +30,16 @@ def test_peers_and_causes_do_not_share() -> None:
     assert rates.admit("refused", "10.0.0.7", 0.0)
 
 
+def test_a_peer_has_a_rate_for_all_causes_together() -> None:
+    rates = LineRates(lines_per_peer_max=30)
+    total = sum(rates.admit(f"cause {number}", "10.0.0.7", 0.0) for number in range(100))
+    assert total == 30
+    assert rates.admit("cause 1", "10.0.0.8", 0.0)
+    assert rates.admit("cause 1", "", 0.0), "nobody's lines are not theirs"
+    later = PEER_MINUTES * 60 / 30 * 2.5
+    assert sum(rates.admit(f"cause {number}", "10.0.0.7", later) for number in range(100)) == 2
+
+
 def test_many_peers_together_have_a_rate_too() -> None:
     rates = LineRates()
     total = sum(rates.admit("closed", f"10.0.{n >> 8}.{n & 255}", 0.0) for n in range(1000))
@@ -49,7 +60,7 @@ def test_the_table_stays_small() -> None:
     rates = LineRates()
     for number in range(3 * KEYS_MAX):
         rates.admit(f"cause {number}", "10.0.0.7", float(number) / 1000)
-    assert len(rates) <= 2 * KEYS_MAX
+    assert len(rates) <= 3 * KEYS_MAX
 
 
 def test_the_peer_of_a_line() -> None:

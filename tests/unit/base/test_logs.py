@@ -9,6 +9,7 @@ import pytest
 
 from cometmq.base import logs
 from cometmq.base.errors import ConfigError
+from cometmq.base.log_rates import LogLimits
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +39,12 @@ def test_time_is_utc() -> None:
     assert logs.LineFormatter().format(record) == "2023-11-14T22:13:20.250Z INFO x m"
 
 
+def test_a_label_tells_processes_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure(label="standalone-2")
+    logging.getLogger("cometmq.broker").info("store opened")
+    assert capsys.readouterr().err.endswith(" INFO cometmq.broker[standalone-2] store opened\n")
+
+
 def test_a_file_rotates_by_size_and_count(tmp_path: Path) -> None:
     file = tmp_path / "namesrv.log"
     logs.configure(file=str(file), file_bytes_max=200, file_count=2)
@@ -47,6 +54,27 @@ def test_a_file_rotates_by_size_and_count(tmp_path: Path) -> None:
     assert names == ["namesrv.log", "namesrv.log.1", "namesrv.log.2"]
     assert "number=19" in file.read_text()
     assert all(path.stat().st_size <= 200 for path in tmp_path.iterdir())
+
+
+def test_a_line_has_a_length_at_most(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure(limits=LogLimits(line_chars_max=200))
+    logging.getLogger("cometmq.test").info("event name=%s", "\n" * 100_000)
+    line = capsys.readouterr().err
+    assert len(line) < 300
+    assert re.search(r"\.\.\. and \d+ characters more\n$", line)
+    try:
+        raise ValueError("x" * 1_000_000)
+    except ValueError:
+        logging.getLogger("cometmq.test").exception("failed")
+    assert len(capsys.readouterr().err) < 2 * logs.TRACEBACK_CHARS_MAX
+
+
+def test_lines_left_out_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure(limits=LogLimits(lines_per_peer_max=5))
+    for number in range(8):
+        logging.getLogger("cometmq.test").info(f"event {number} peer=%s", "10.0.0.7:1")
+    assert capsys.readouterr().err.count("event") == 5
+    assert logs.left_out_count() == 3
 
 
 def test_configuring_again_replaces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,3 +168,12 @@ def test_debug_lines_are_written_all(capsys: pytest.CaptureFixture[str]) -> None
     for number in range(500):
         logging.getLogger("cometmq.test").debug("reply dropped number=%d", number)
     assert capsys.readouterr().err.count("reply dropped") == 500
+
+
+def test_metrics_are_written_whole_and_all(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure(limits=LogLimits(line_chars_max=200))
+    for _ in range(100):
+        logging.getLogger(logs.METRICS).info("%s", "x" * 1000)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 100
+    assert all(line.endswith("x" * 1000) for line in lines)

@@ -11,6 +11,7 @@ import pytest
 from cometmq.base.errors import RemoteProtocolError
 from cometmq.model.message_queue import MessageQueue
 from cometmq.protocol import fastjson, fastjson_reader
+from cometmq.protocol.bodies.stats import BrokerConsumeStats, ConsumeStats, OffsetLag
 
 QUEUE = MessageQueue("b", 0, "t")
 QUEUE_TEXT = '{"brokerName":"b","queueId":0,"topic":"t"}'
@@ -232,3 +233,53 @@ def test_typed_reading_says_what_was_expected(text: bytes) -> None:
 def test_half_a_number_is_refused(text: str) -> None:
     with pytest.raises(RemoteProtocolError):
         fastjson.loads(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{{{QUEUE_TEXT}:5}}",
+        f'{{{QUEUE_TEXT} : 5, {{"brokerName":"c","queueId":-1,"topic":"%RETRY%g"}}:6}}',
+        '{{"brokerName":"","queueId":2147483647,"topic":"é"}:0}',
+        # What the fast way leaves to the reader.
+        '{{"brokerName":"b\\u0041","queueId":0,"topic":"t"}:5}',
+        '{{"topic":"t","brokerName":"b","queueId":0}:5}',
+        f"{{{QUEUE_TEXT}:5,}}",
+        "{}",
+    ],
+)
+def test_tables_by_queue_are_the_same_read_fast_or_slowly(text: str) -> None:
+    raw = text.encode()
+    wanted = fastjson_reader.read(raw, queue_keys=True)
+    assert fastjson.decode(raw, dict[MessageQueue, int]) == wanted
+    nested = b'{"a":[{"b":%s}]}' % raw
+    assert fastjson.decode(nested, dict[str, list[dict[str, dict[MessageQueue, int]]]]) == {
+        "a": [{"b": wanted}]
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{{"brokerName":"b","queueId":2147483648,"topic":"t"}:5}',
+        '{"\\u0001b\\u0001x\\u0001t":5}',
+        '{"\\u0001":5}',
+        '{{"brokerName":"b","queueId":0}:5}',
+    ],
+)
+def test_what_is_no_queue_is_none_read_fast_either(text: str) -> None:
+    with pytest.raises(RemoteProtocolError):
+        fastjson.decode(text.encode(), dict[MessageQueue, int])
+
+
+def test_a_table_of_many_queues_is_read_within_its_limits() -> None:
+    lag = OffsetLag(broker_offset=5, consumer_offset=3)
+    groups = [
+        {f"group-{i}": [ConsumeStats(offset_table={MessageQueue("b", i, "t"): lag})]}
+        for i in range(40_000)
+    ]
+    stats = BrokerConsumeStats(consume_stats_list=groups)
+    raw = stats.encode()
+    with pytest.raises(RemoteProtocolError, match="at most 200000 are taken"):
+        fastjson_reader.read(raw, queue_keys=True)
+    assert BrokerConsumeStats.decode(raw) == stats

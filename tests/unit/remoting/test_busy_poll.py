@@ -29,17 +29,13 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
     return turns
 
 
-def nothing() -> None:
-    return None
-
-
 async def settle() -> None:
     for _ in range(100):
         await asyncio.sleep(0)
 
 
 async def test_it_stays_awake_for_the_time_it_was_told(turns: Turns) -> None:
-    BusyPoll(46, nothing).worked()
+    BusyPoll(46).worked()
     await settle()
     assert turns.asked == 6
     await settle()
@@ -47,7 +43,7 @@ async def test_it_stays_awake_for_the_time_it_was_told(turns: Turns) -> None:
 
 
 async def test_work_that_follows_closely_is_looked_for_longer_but_once_a_turn(turns: Turns) -> None:
-    poll = BusyPoll(46, nothing)
+    poll = BusyPoll(46)
     poll.worked()
     poll.worked()
     await settle()
@@ -58,7 +54,7 @@ async def test_work_that_follows_closely_is_looked_for_longer_but_once_a_turn(tu
 
 
 async def test_after_a_pause_it_is_short_again(turns: Turns) -> None:
-    poll = BusyPoll(46, nothing)
+    poll = BusyPoll(46)
     for _ in range(3):
         poll.worked()
         await settle()
@@ -70,36 +66,6 @@ async def test_after_a_pause_it_is_short_again(turns: Turns) -> None:
 
 
 async def test_zero_means_never(turns: Turns) -> None:
-    BusyPoll(0, nothing).worked()
+    BusyPoll(0).worked()
     await settle()
     assert turns.asked == 0
-
-
-async def test_the_first_look_after_work_is_spare_time(turns: Turns) -> None:
-    spare: list[int] = []
-    poll = BusyPoll(46, lambda: spare.append(turns.asked))
-    poll.worked()
-    poll.worked()
-    assert spare == []
-    await settle()
-    assert spare == [3]
-    poll.worked()
-    await settle()
-    assert len(spare) == 2
-
-
-async def test_trouble_in_spare_time_does_not_end_the_looking(turns: Turns) -> None:
-    troubles: list[BaseException] = []
-    loop = asyncio.get_running_loop()
-    loop.set_exception_handler(lambda _, context: troubles.append(context["exception"]))
-
-    def trouble() -> None:
-        raise OSError("the disk is gone")
-
-    poll = BusyPoll(46, trouble)
-    for number in (1, 2):
-        poll.worked()
-        await settle()
-        assert [str(one) for one in troubles] == ["the disk is gone"] * number
-        assert turns.asked == 6 * number
-        turns.skipped += 1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -268,8 +270,11 @@ async def test_call_fails_at_its_deadline_and_its_late_reply_is_dropped(
     make_peer: MakePeer,
 ) -> None:
     peer = make_peer(is_accepted=False)
+    call = asyncio.create_task(peer.connection.call(Command(ECHO), 0.01))
+    await asyncio.sleep(0)
+    peer.sends(Command(0, flag=FLAG_RESPONSE, opaque=4242))
     with pytest.raises(CallTimedOut, match=r"10\.0\.0\.7:4711 did not answer request 1") as info:
-        await peer.connection.call(Command(ECHO), 0.01)
+        await call
     assert info.value.sent
     peer.sends(Command(0, flag=FLAG_RESPONSE, opaque=peer.received[0].opaque))
     assert not peer.connection.is_closed
@@ -286,6 +291,20 @@ async def test_loss_ends_calls_under_way_and_refuses_new_ones(make_peer: MakePee
         await peer.connection.call(Command(ECHO), 5.0)
 
 
+async def test_a_peer_that_has_gone_is_no_obstacle_to_a_stop(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """asyncio's own loop raises where uvloop does not."""
+    peer = make_peer()
+
+    def write_eof() -> None:
+        raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
+
+    monkeypatch.setattr(peer.transport, "write_eof", write_eof)
+    peer.connection.close_half("this side is stopping")
+    assert peer.transport.is_closed
+
+
 async def test_cancelled_and_unsendable_calls_leave_nothing_behind(make_peer: MakePeer) -> None:
     peer = make_peer(is_accepted=False, limits=ConnectionLimits(calls_max=1))
     call = asyncio.create_task(peer.connection.call(Command(ECHO), 5.0))
@@ -298,6 +317,46 @@ async def test_cancelled_and_unsendable_calls_leave_nothing_behind(make_peer: Ma
     with pytest.raises(LocalProtocolError):
         await peer.connection.call(Command(200_050, encoding=BINARY), 5.0)
     assert peer.connection.in_flight == 0
+
+
+@pytest.mark.parametrize("body", [b"body", bytes(BULK_BYTES)])
+async def test_a_call_that_was_encoded_elsewhere(make_peer: MakePeer, body: bytes) -> None:
+    peer = make_peer(is_accepted=False, limits=ConnectionLimits(calls_max=2))
+    replies = {}
+    for _ in range(2):
+        opaque, reply = peer.connection.expect_reply(ECHO, 5.0)
+        frame = encode_bytes(Command(ECHO, opaque=opaque, body=body))
+        peer.connection.send_encoded(frame[: -len(body)], body)
+        replies[opaque] = reply
+    await asyncio.sleep(0)
+    with pytest.raises(TooManyInFlight):
+        peer.connection.expect_reply(ECHO, 5.0)
+    assert [(request.opaque, request.body) for request in peer.received] == [
+        (opaque, body) for opaque in replies
+    ]
+    kept, forgotten = replies
+    peer.connection.forget(forgotten)
+    assert peer.connection.in_flight == 1
+    peer.sends(*(Command(0, flag=FLAG_RESPONSE, opaque=opaque) for opaque in replies))
+    answer = await replies[kept]
+    assert isinstance(answer, Command)
+    assert answer.opaque == kept
+    assert not replies[forgotten].done()
+
+
+async def test_a_call_that_was_encoded_elsewhere_ends_as_others_do(make_peer: MakePeer) -> None:
+    peer = make_peer(is_accepted=False)
+    with pytest.raises(CallTimedOut):
+        await peer.connection.expect_reply(ECHO, 0.01)[1]
+    lost = make_peer(is_accepted=False)
+    _, reply = lost.connection.expect_reply(ECHO, 5.0)
+    lost.connection.close("done")
+    with pytest.raises(ConnectionLost):
+        await reply
+    with pytest.raises(ConnectionLost):
+        lost.connection.expect_reply(ECHO, 5.0)
+    lost.connection.send_encoded(b"head", b"body")
+    assert lost.transport.writes == []
 
 
 async def test_call_waits_while_the_peer_does_not_read(make_peer: MakePeer) -> None:

@@ -202,18 +202,15 @@ def test_a_code_belongs_to_one_gathered_kind() -> None:
 
 
 @pytest.mark.parametrize("handler", [refuse, misread])
-def test_a_refusal_is_logged_with_its_peer_unless_it_is_everyday_life(
+async def test_a_refusal_is_logged_with_its_peer_unless_it_is_everyday_life(
     make_peer: MakePeer, handler: Handler, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(everyday: frozenset[int]) -> None:
+    for everyday in (frozenset({CODE}), frozenset[int]()):
+        assert caplog.records == []
         peer = make_peer()
         peer.dispatcher.everyday = everyday
         peer.dispatcher.add(CODE, handler)
         peer.sends(Command(CODE))
-
-    asyncio.run(scenario(frozenset({CODE})))
-    assert caplog.records == []
-    asyncio.run(scenario(frozenset()))
     (line,) = caplog.messages
     assert line.startswith(f"request refused peer=10.0.0.7:4711 code={CODE} reason=")
 

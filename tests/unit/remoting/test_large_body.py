@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -63,6 +64,19 @@ async def test_a_large_reply_is_received_in_place_and_small_ones_around_it_are_n
     assert {type(body) for body in bodies} == {bytes}
     assert len({taker for taker in takers if isinstance(taker, LargeBody)}) == 2
     assert peer.transport.protocol is peer.connection
+
+
+async def test_a_body_that_was_handed_out_is_not_kept(make_peer: MakePeer) -> None:
+    """The transport of uvloop keeps the methods of its last buffered protocol, and with them the protocol."""
+    peer = make_peer(is_accepted=False)
+    command = Command(1)
+    reply = peer.connection.start_call(command)
+    takers = gives(peer, reply_to(command))
+    body = (await reply).body
+    assert body == BODY
+    [taker] = {taker for taker in takers if isinstance(taker, LargeBody)}
+    held = gc.get_referents(taker)
+    assert not any(isinstance(one, memoryview | Command) for one in held)
 
 
 async def test_what_a_stranger_sends_takes_no_memory_in_advance(make_peer: MakePeer) -> None:

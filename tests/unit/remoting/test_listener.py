@@ -43,7 +43,7 @@ async def test_listener_rests_when_exhausted_and_goes_on(
     listening.listen()
     listening.setblocking(False)
     accepted: asyncio.Queue[socket.socket] = asyncio.Queue()
-    listener = Listener([listening], accepted.put_nowait)
+    listener = Listener([listening], lambda sock, host: accepted.put_nowait(sock))
     _, writer = await asyncio.open_connection("127.0.0.1", listener.port)
     async with asyncio.timeout(5):
         sock = await accepted.get()
@@ -62,7 +62,7 @@ async def test_closing_while_it_rests_leaves_no_timer() -> None:
     listening.bind(("127.0.0.1", 0))
     listening.listen()
     listening.setblocking(False)
-    listener = Listener([listening], lambda sock: sock.close())
+    listener = Listener([listening], lambda sock, host: sock.close())
     _, writer = await asyncio.open_connection("127.0.0.1", listener.port)
     (rest,) = await eventually(lambda: list(listener._rests.values()))
     listener.close()

@@ -44,7 +44,12 @@ def test_tls_without_certificate_is_off_by_default() -> None:
     ("values", "expected"),
     [
         ({"tls.server.mode": "enforcing"}, "tls.server.certPath and tls.server.keyPath"),
-        ({"tls.test.mode.enable": "true"}, "tls.server.certPath and tls.server.keyPath"),
+        ({"tls.test.mode.enable": "true", "tls.protocols": "TLSv1.1"}, "TLSv1.2, TLSv1.3"),
+        ({"tls.test.mode.enable": "true", "tls.ciphers": "NO-SUCH"}, "NO-SUCH.*no cipher"),
+        (
+            {"tls.test.mode.enable": "true", "tls.ciphers": "TLS_AES_128_GCM_SHA256"},
+            "belongs to TLS 1.3",
+        ),
         ({"tls.server.certPath": "/x.pem"}, "given together"),
         ({"tls.server.certPath": "/none.pem", "tls.server.keyPath": "/none.key"}, "/none.pem"),
         ({"tls.server.mode": "permisive"}, "one of disabled, permissive, enforcing"),

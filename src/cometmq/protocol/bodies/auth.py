@@ -1,8 +1,9 @@
-"""Users and access rules of RocketMQ 5: 3001 to 3010."""
+"""Accounts: users and access rules of RocketMQ 5 (3001 to 3010), and all accounts of RocketMQ 4 (54)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import msgspec
 
@@ -41,6 +42,31 @@ class Acl(JsonBody):
 
     subject: str | None = None
     policies: list[Policy] = msgspec.field(default_factory=list)
+
+
+class PlainAccess(JsonBody):
+    """An account of RocketMQ 4. Permissions read ``topic=PUB|SUB``. A repr must not show the secret."""
+
+    access_key: str
+    secret_key: str | None = None
+    white_remote_address: str | None = None
+    admin: bool = False
+    default_topic_perm: str | None = None
+    default_group_perm: str | None = None
+    topic_perms: list[str] | None = None
+    group_perms: list[str] | None = None
+
+    def __repr__(self) -> str:
+        return f"PlainAccess(access_key={self.access_key!r}, admin={self.admin})"
+
+
+class PlainAccessTable(JsonBody):
+    """Reply to 54."""
+
+    LIMITS: ClassVar[fastjson.Limits] = fastjson.TABLE
+
+    global_white_addrs: list[str] = msgspec.field(default_factory=list)
+    plain_access_configs: list[PlainAccess] = msgspec.field(default_factory=list)
 
 
 def decode_users(body: bytes | memoryview) -> list[User]:

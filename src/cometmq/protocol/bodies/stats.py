@@ -49,7 +49,7 @@ class ConsumeStats(JsonBody):
 class BrokerConsumeStats(JsonBody):
     """Reply to 317: one entry per group."""
 
-    LIMITS: ClassVar[fastjson.Limits] = fastjson.QUEUES
+    LIMITS: ClassVar[fastjson.Limits] = fastjson.TABLE
 
     consume_stats_list: list[dict[str, list[ConsumeStats]]] = msgspec.field(default_factory=list)
     broker_addr: str | None = None
