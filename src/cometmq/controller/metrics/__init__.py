@@ -1,0 +1,1 @@
+"""What a controller tells about itself, under RocketMQ's names."""

@@ -1,0 +1,1 @@
+"""Metrics sent to a collector, instead of read from a page."""
