@@ -8,9 +8,17 @@ from typing import Final
 
 import click
 
-from cometmq import __version__
+from cometmq.access.door.open_door import is_open_door
 from cometmq.base.properties_file import render_properties
-from cometmq.base.server_command import begin, failing_in_one_line, log_options, read_config_file
+from cometmq.base.server_command import (
+    VERSION,
+    begin,
+    failing_in_one_line,
+    log_file_of,
+    log_options,
+    read_config_file,
+    version_option,
+)
 from cometmq.base.settings import render, value_of
 from cometmq.broker.config.broker_config import (
     BrokerConfig,
@@ -19,7 +27,8 @@ from cometmq.broker.config.broker_config import (
     load_broker_config,
 )
 from cometmq.broker.server import Broker
-from cometmq.remoting import event_loop
+from cometmq.monitor import event_loop
+from cometmq.monitor.monitor_config import pages_of
 
 IMPORTANT: Final = (
     "namesrvAddr",
@@ -68,7 +77,7 @@ IMPORTANT: Final = (
     "-m", "print_important", is_flag=True, help="Print the most important settings and exit."
 )
 @log_options
-@click.version_option(__version__, prog_name="mqbroker")
+@version_option("mqbroker")
 def main(
     name_servers: str | None,
     config_file: str | None,
@@ -76,8 +85,19 @@ def main(
     print_important: bool,
     log_level: str,
     log_file: str | None,
+    rocketmq_logs: bool,
 ) -> None:
-    """Run a CometMQ broker until SIGTERM or Ctrl-C."""
+    """Run a CometMQ broker until SIGTERM or Ctrl-C.
+
+    \b
+    Exit code: 0 stopped; 1 it could not start, or a setting is wrong; 2 a wrong option.
+
+    \b
+    Examples:
+      mqbroker -n 127.0.0.1:9876
+      mqbroker -n '10.0.0.1:9876;10.0.0.2:9876' -c broker.conf --log-file broker.log
+      mqbroker -c broker.conf -p
+    """
     with failing_in_one_line():
         values = read_config_file(config_file)
         if name_servers:
@@ -91,7 +111,11 @@ def main(
             click.echo(text, nl=False)
             return
         begin(
-            "cometmq.broker", log_level=log_level, log_file=log_file, without_effect=without_effect
+            "cometmq.broker",
+            log_level=log_level,
+            log_file=log_file_of("broker", log_file, rocketmq_logs),
+            limits=config.log,
+            without_effect=without_effect,
         )
         path = str(Path(config_file).absolute()) if config_file else None
         event_loop.run_server(
@@ -109,7 +133,7 @@ def _greeting(broker: Broker, config: BrokerConfig, config_file: str | None) -> 
     identity, network = config.identity, config.network
     vip = f" and {network.vip_port} (VIP)" if network.vip_port is not None else ""
     lines = [
-        f"The broker[{identity.broker_name}, {broker.address}] boot success. CometMQ {__version__}",
+        f"The broker[{identity.broker_name}, {broker.address}] boot success. CometMQ {VERSION}",
         f"  cluster         {identity.cluster_name}",
         f"  listens on      {network.bind_address}, ports {broker.port}{vip}",
         f"  name servers    {network.name_servers or 'none: give them with -n'}",
@@ -117,9 +141,11 @@ def _greeting(broker: Broker, config: BrokerConfig, config_file: str | None) -> 
         f"  flush           {config.store.flush.disk_type}",
         f"  configuration   {config_file or 'defaults (give a file with -c)'}",
     ]
-    if not network.is_loopback and not config.access.is_enabled:
+    if broker.metrics_address is not None:
+        lines.append(f"  {'pages':<15} http://{broker.metrics_address}: {pages_of(config.monitor)}")
+    if is_open_door(config.access, network.bind_address):
         lines.append(
-            "WARNING: it listens beyond loopback without ACL; whoever reaches it may read, write and delete."
+            "  WARNING         allowAnonymous: whoever reaches these ports may read, write and delete"
         )
     lines.append("  to stop it      Ctrl-C, or: mqshutdown broker")
     return "\n".join(lines)

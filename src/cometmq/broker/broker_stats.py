@@ -7,11 +7,12 @@ called (every 10 s, from the event loop) or when somebody asks. A tally that doe
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from cometmq.base.ports import Clock
+from cometmq.broker.metrics.pop_counts import PopCounts
 
 SAMPLE_SECONDS: Final = 10.0
 
@@ -96,18 +97,93 @@ class Tally:
         return count, size_bytes
 
 
+NORMAL: Final = "normal"
+FIFO: Final = "fifo"
+DELAY: Final = "delay"
+TRANSACTION: Final = "transaction"
+"""Kinds of messages, as RocketMQ's metrics name them."""
+
+SIZE_EDGES: Final = (1024, 4096, 524_288, 1_048_576, 2_097_152, 4_194_304)
+SMALL_BYTES: Final = SIZE_EDGES[0]
+MEDIUM_BYTES: Final = SIZE_EDGES[1]
+
+
+class PutTally(Tally):
+    """Messages of one kind stored in a topic.
+
+    The data path adds to it directly: to ``medium_count`` what is larger than ``SMALL_BYTES``, and with ``large`` the
+    few that are larger than ``MEDIUM_BYTES``.
+    """
+
+    __slots__ = ("_larger", "medium_count")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.medium_count = 0
+        self._larger: list[int] | None = None
+
+    def add(self, size_bytes: int) -> None:
+        """Count one message."""
+        self.count += 1
+        self.size_bytes += size_bytes
+        if size_bytes > SMALL_BYTES:
+            if size_bytes <= MEDIUM_BYTES:
+                self.medium_count += 1
+            else:
+                self.large(size_bytes)
+
+    def add_all(self, sizes: Sequence[int]) -> None:
+        self.count += len(sizes)
+        self.size_bytes += sum(sizes)
+        if max(sizes) > SMALL_BYTES:
+            for size_bytes in sizes:
+                if size_bytes > MEDIUM_BYTES:
+                    self.large(size_bytes)
+                elif size_bytes > SMALL_BYTES:
+                    self.medium_count += 1
+
+    def large(self, size_bytes: int) -> None:
+        if self._larger is None:
+            self._larger = [0] * (len(SIZE_EDGES) - 1)
+        self._larger[bisect_left(SIZE_EDGES, size_bytes) - 2] += 1
+
+    @property
+    def by_size(self) -> list[int]:
+        """Messages no larger than each of ``SIZE_EDGES``, and than the one before; then the others."""
+        larger = self._larger or [0] * (len(SIZE_EDGES) - 1)
+        medium = self.medium_count
+        return [self.count - medium - sum(larger), medium, *larger]
+
+
+class TopicPuts(Tally):
+    """All messages stored in a topic: summed up by ``refresh``, since the data path counts each once, by its kind."""
+
+    __slots__ = ("kinds",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kinds: dict[str, PutTally] = {}
+
+    def refresh(self) -> TopicPuts:
+        self.count = sum(tally.count for tally in self.kinds.values())
+        self.size_bytes = sum(tally.size_bytes for tally in self.kinds.values())
+        return self
+
+
 class BrokerStats:
     """All tallies of one broker. Owned by the event loop; not thread-safe."""
 
     def __init__(self, clock: Clock, *, cluster: str = "DefaultCluster") -> None:
         self._clock = clock
         self._cluster = cluster
-        self._topic_put: dict[str, Tally] = {}
+        self._topic_put: dict[str, TopicPuts] = {}
         self._group_get: dict[str, Tally] = {}
         self._sent_back: dict[str, Tally] = {}
+        self._dead_letters: dict[str, Tally] = {}
         self._put = Tally()
         # What topics that are gone had counted, so that the total never goes back.
         self._forgotten = Tally()
+        self.pop = PopCounts()
         self.get_found = Tally()
         """Messages and bytes that pulls shipped."""
         self.pulls_found = Tally()
@@ -119,11 +195,14 @@ class BrokerStats:
         self.boot_ms = clock.wall_ms()
         self._mornings = Mornings()
 
-    def topic_put(self, topic: str) -> Tally:
-        """The tally of sends to a topic; stays valid, to be kept by the caller."""
-        tally = self._topic_put.get(topic)
+    def topic_put(self, topic: str, kind: str = NORMAL) -> PutTally:
+        """The tally of messages of a kind stored in a topic; stays valid, to be kept by the caller."""
+        puts = self._topic_put.get(topic)
+        if puts is None:
+            puts = self._topic_put[topic] = TopicPuts()
+        tally = puts.kinds.get(kind)
         if tally is None:
-            tally = self._topic_put[topic] = Tally()
+            tally = puts.kinds[kind] = PutTally()
         return tally
 
     def group_get(self, topic: str, group: str) -> Tally:
@@ -137,18 +216,37 @@ class BrokerStats:
     def pulled(self, topic: str, group: str, count: int, size_bytes: int) -> None:
         """Count what one pull or pop of a group found."""
         self.pulls_found.count += 1
-        for tally in (self.get_found, self.group_get(topic, group)):
-            tally.count += count
-            tally.size_bytes += size_bytes
+        found, of_group = self.get_found, self.group_get(topic, group)
+        found.count += count
+        found.size_bytes += size_bytes
+        of_group.count += count
+        of_group.size_bytes += size_bytes
 
     def sent_back(self, topic: str, group: str) -> None:
         """Count a message of a topic that a group gave back."""
         self._sent_back.setdefault(f"{topic}@{group}", Tally()).count += 1
 
+    def dead_letter(self, topic: str, group: str) -> None:
+        """Count a message of a topic that a group gave up."""
+        self._dead_letters.setdefault(f"{topic}@{group}", Tally()).count += 1
+
+    @property
+    def puts(self) -> Mapping[str, TopicPuts]:
+        """By topic; to be refreshed before their sums are read."""
+        return self._topic_put
+
+    def taken(self) -> Iterable[tuple[str, str, Tally]]:
+        """Topic, group, and what the group got of it."""
+        return _by_pair(self._group_get)
+
+    def dead_letters(self) -> Iterable[tuple[str, str, Tally]]:
+        """Topic, group, and what of it became dead letters."""
+        return _by_pair(self._dead_letters)
+
     @property
     def put(self) -> Tally:
         """All messages stored by sends. Summed up here, so that the data path counts each message once."""
-        tallies = [self._forgotten, *self._topic_put.values()]
+        tallies = [self._forgotten, *(puts.refresh() for puts in self._topic_put.values())]
         self._put.count = sum(tally.count for tally in tallies)
         self._put.size_bytes = sum(tally.size_bytes for tally in tallies)
         return self._put
@@ -162,27 +260,38 @@ class BrokerStats:
     def sample(self) -> None:
         """Call every ``SAMPLE_SECONDS``."""
         now = self._clock.monotonic()
+        put = self.put  # which refreshes those of the topics
         for table in (self._topic_put, self._group_get, self._sent_back):
             for tally in table.values():
                 tally.sample(now)
-        for tally in (self.put, self.get_found, self.pulls_found, self.pulls_missed):
+        for tally in (put, self.get_found, self.pulls_found, self.pulls_missed):
             tally.sample(now)
         self._mornings.roll(self._clock.wall_ms(), self.put.count, self.get_found.count)
 
     def view(self, name: str, key: str) -> StatsView | None:
         """What VIEW_BROKER_STATS_DATA asks for, or None when nothing is counted under that name and key."""
-        tables = {
-            "TOPIC_PUT": self._topic_put,
-            "GROUP_GET": self._group_get,
-            "SNDBCK_PUT": self._sent_back,
-            "BROKER_PUT": {self._cluster: self.put},
-            "BROKER_GET": {self._cluster: self.get_found},
-        }
         family, _, unit = name.rpartition("_")
-        tally = tables.get(family, {}).get(key)
+        tally = self._tally(family, key)
         if tally is None or unit not in ("NUMS", "SIZE"):
             return None
         return tally.view(self._clock.monotonic(), of_bytes=unit == "SIZE")
+
+    def _tally(self, family: str, key: str) -> Tally | None:
+        """Lists of all topics ask for thousands of these, so only the one that is asked for is summed up."""
+        match family:
+            case "TOPIC_PUT":
+                puts = self._topic_put.get(key)
+                return None if puts is None else puts.refresh()
+            case "GROUP_GET":
+                return self._group_get.get(key)
+            case "SNDBCK_PUT":
+                return self._sent_back.get(key)
+            case "BROKER_PUT":
+                return self.put if key == self._cluster else None
+            case "BROKER_GET":
+                return self.get_found if key == self._cluster else None
+            case _:
+                return None
 
     def put_tps(self) -> str:
         return self._rates(self.put)
@@ -234,23 +343,34 @@ class BrokerStats:
     def forget_topic(self, topic: str) -> None:
         gone = self._topic_put.pop(topic, None)
         if gone is not None:
+            gone.refresh()
             self._forgotten.count += gone.count
             self._forgotten.size_bytes += gone.size_bytes
+        self.pop.forget_topic(topic)
         prefix = topic + "@"
         self._forget(lambda key: key.startswith(prefix))
 
     def forget_group(self, group: str) -> None:
+        self.pop.forget_group(group)
         suffix = "@" + group
         self._forget(lambda key: key.endswith(suffix))
 
     def _forget(self, is_meant: Callable[[str], bool]) -> None:
-        for table in (self._group_get, self._sent_back):
+        for table in (self._group_get, self._sent_back, self._dead_letters):
             for key in [key for key in table if is_meant(key)]:
                 del table[key]
 
     def _rates(self, tally: Tally) -> str:
         now = self._clock.monotonic()
         return " ".join(str(tally.rate(now, seconds)) for seconds in (10, 60, 600))
+
+
+def _by_pair(table: Mapping[str, Tally]) -> list[tuple[str, str, Tally]]:
+    found = []
+    for key, tally in table.items():
+        topic, _, group = key.partition("@")
+        found.append((topic, group, tally))
+    return found
 
 
 class Mornings:

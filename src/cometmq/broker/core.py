@@ -11,7 +11,7 @@ import socket
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from cometmq.base.errors import ConfigError, DiskFull
+from cometmq.base.errors import ConfigError, CorruptFile, DiskFull
 from cometmq.base.ports import Clock, EventLoop, Files
 from cometmq.broker.broker_stats import BrokerStats
 from cometmq.broker.clients.client_registry import ClientRegistry
@@ -25,10 +25,14 @@ from cometmq.broker.replication.replicas import Replicas
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.model.address import join_address, pack_host
 from cometmq.model.bloom import bloom_filter
+from cometmq.remoting.bounds.reached import Reached
+from cometmq.remoting.times.request_times import RequestTimes
+from cometmq.store.files.store_directory import UNFINISHED_RESTORE
 from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.consumer_offsets import OffsetTable
 from cometmq.store.meta.groups import GroupTable
 from cometmq.store.meta.topics import TopicTable
+from cometmq.store.store_config import StoreConfig
 from cometmq.store.watermarks import Schedule
 
 log = logging.getLogger("cometmq.broker")
@@ -56,6 +60,10 @@ class BrokerCore:
     replicas: Replicas
     """The slaves that are connected, and what they have."""
     durability: Durability
+    reached: Reached
+    """How often bounds were reached."""
+    times: RequestTimes
+    """How long requests take."""
     master: MasterPresence = field(default_factory=MasterPresence)
     """Means something at a slave only."""
 
@@ -71,12 +79,15 @@ def open_core(
     files: Files,
     loop: EventLoop,
     port: int,
+    reached: Reached | None = None,
+    times: RequestTimes | None = None,
     schedule: Schedule | None = None,
 ) -> BrokerCore:
     """Load the store and the tables. The store's threads are not running yet.
 
     Args:
         port: the broker's own, which every record carries.
+        reached, times: those of the broker's ports.
         schedule: brings a callback from a flush thread to the event loop; see ``store.watermarks``.
 
     Raises:
@@ -84,6 +95,8 @@ def open_core(
         StoreError, CorruptFile: the store cannot be opened; nothing in it was changed.
     """
     config = live.current
+    reached = reached or Reached()
+    times = times or RequestTimes()
     directory = config.store.path("config")
     store_host = pack_host(_ip_of(config.identity.ip1), port)
     bits = config.filters
@@ -92,6 +105,8 @@ def open_core(
         files,
         clock,
         bloom_filter(bits.bloom_expected_count, bits.bloom_error_percent),
+        bits.limits,
+        reached,
     )
     # Before the store, which asks them about messages that it enters into their queues again.
     filters.load()
@@ -108,6 +123,7 @@ def open_core(
         filter_bits=filter_bits,
     )
     filters.newest_ms = lambda: store.last_timestamp
+    refuse_unfinished(config.store, files)
     store.load()
     with ExitStack() as undo:
         undo.callback(store.close)
@@ -144,8 +160,21 @@ def open_core(
         creation=creation,
         stats=BrokerStats(clock, cluster=config.identity.cluster_name),
         replicas=replicas,
-        durability=Durability(live, store.watermarks, store.hidden, replicas, clock),
+        reached=reached,
+        times=times,
+        durability=Durability(live, store.watermarks, store.hidden, replicas, clock, times),
     )
+
+
+def refuse_unfinished(config: StoreConfig, files: Files) -> None:
+    """Raises CorruptFile: the store is half restored."""
+    marker = config.path(UNFINISHED_RESTORE)
+    if files.exists(marker):
+        raise CorruptFile(
+            marker,
+            "a restore has not finished",
+            "Repeat `cometmq backup restore` into this directory, which begins anew",
+        )
 
 
 def cut_offsets(offsets: OffsetTable, store: MessageStore) -> None:

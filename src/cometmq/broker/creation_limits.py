@@ -46,6 +46,7 @@ class CreationLimits:
                 f" {config.topics_max} come into being by sends (autoCreateTopicsMax);"
                 " create it with mqadmin updateTopic",
                 connection,
+                "autoCreateTopicsMax",
             )
         self._take(f"topic[{topic}]", ResponseCode.TOPIC_NOT_EXIST, "updateTopic", connection)
 
@@ -59,6 +60,7 @@ class CreationLimits:
                 f" {config.groups_max} come into being by use (autoCreateGroupsMax);"
                 " create it with mqadmin updateSubGroup",
                 connection,
+                "autoCreateGroupsMax",
             )
         self._take(
             f"subscription group[{group}]",
@@ -76,6 +78,7 @@ class CreationLimits:
                 f"{what} is not created: this connection has created {created} topics and groups, the most"
                 f" that one may (autoCreatePerConnectionMax); create it with mqadmin {command}",
                 connection,
+                "autoCreatePerConnectionMax",
             )
         now = self._clock.monotonic()
         per_second = config.creations_per_second_max
@@ -87,10 +90,11 @@ class CreationLimits:
                 f"{what} is not created: more than {per_second} topics and groups a second come into being by use"
                 f" (autoCreatePerSecondMax); try again later, or create it with mqadmin {command}",
                 connection,
+                "autoCreatePerSecondMax",
             )
         self._tokens -= 1
         self._by_connection[connection] = created + 1
 
-    def _refuse(self, code: ResponseCode, remark: str, connection: Connection) -> None:
+    def _refuse(self, code: ResponseCode, remark: str, connection: Connection, bound: str) -> None:
         log.warning("creation refused peer=%s reason=%s", connection.peer, remark)
-        raise Refused(code, remark)
+        raise Refused(code, remark, bound=bound)

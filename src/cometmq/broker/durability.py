@@ -26,6 +26,7 @@ from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import FLAG_ONEWAY, Command
 from cometmq.protocol.refusal import Refused
 from cometmq.remoting.connection import Connection
+from cometmq.remoting.times.request_times import RequestTimes, Wait
 from cometmq.store.read.hidden import Hidden, HiddenGroup
 from cometmq.store.watermarks import Watermark, Watermarks
 
@@ -50,7 +51,9 @@ class Durability:
         hidden: Hidden,
         replicas: Replicas,
         clock: Clock,
+        times: RequestTimes,
     ) -> None:
+        self._times = times
         self._marks = watermarks
         self._hidden = hidden
         self._replicas = replicas
@@ -88,17 +91,23 @@ class Durability:
                     f"in-sync replicas not enough: {found} brokers have the log, minInSyncReplicas={self._copies_min}",
                 )
 
-    def when_safe(self, end_offset: int, answer: Answer, requests: int = 1) -> None:
+    def when_safe(
+        self, end_offset: int, answer: Answer, requests: int = 1, *, request_code: int = 0
+    ) -> None:
         """Call ``answer`` when the records up to ``end_offset`` are safe, or when that took too long.
 
         Args:
             requests: how many it answers. Those that were appended together wait together.
+            request_code: of the first of them.
         """
         self._waiting += requests
+        started = self._monotonic()
 
         def settled(code: int) -> None:
             self._waiting -= requests
             answer(code)
+            seconds = self._monotonic() - started
+            self._times.took(request_code, code, seconds, Wait.DURABLE, count=requests)
 
         if not self._is_sync_master:
             self._when_flushed(end_offset, settled)
@@ -132,7 +141,7 @@ class Durability:
         def answer(code: int) -> None:
             connection.send(command.reply(code, _LATE[code]) if code in _LATE else command.reply())
 
-        self.when_safe(end_offset, answer)
+        self.when_safe(end_offset, answer, request_code=command.code)
         return None
 
     def replicas_changed(self) -> None:

@@ -89,7 +89,7 @@ class MasterDuties:
         for duty in self._duties:
             self._running.append(duty)
             begin(duty)
-        log.info("duties of a master taken up")
+        log.info("tasks of a master started")
 
     async def _lay_down(self) -> None:
         async with AsyncExitStack() as stack:
@@ -97,7 +97,7 @@ class MasterDuties:
             for duty in self._running:
                 stack.push_async_callback(duty.stop)
             self._running = []
-        log.info("duties of a master laid down")
+        log.info("tasks of a master stopped")
 
     def _complete_topics(self) -> None:
         """What the tables lack: topics of the system, and those that a crash kept from being saved."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import zlib
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final, NamedTuple
@@ -22,6 +21,7 @@ from cometmq.broker.config.broker_config import BrokerConfig
 from cometmq.broker.config.config_slices import IdentityConfig, RegistrationConfig
 from cometmq.broker.config.live_config import LiveConfig
 from cometmq.model.flags import READ_WRITE
+from cometmq.model.messages.checksum import crc32
 from cometmq.model.topic import DataVersion, TopicConfig
 from cometmq.protocol.bodies.kv import KVTable
 from cometmq.protocol.bodies.register import RegisterBrokerBody, encode_register_body
@@ -137,6 +137,11 @@ class Registration:
             link.changed([config.topic_name for config in configs])
         await self._settled(ANNOUNCE_SECONDS_MAX)
 
+    @property
+    def known(self) -> dict[str, bool]:
+        """By name server whether it has this broker, as far as it has said."""
+        return {link.name_server: link.is_known for link in self._links}
+
     async def _settled(self, seconds: float) -> None:
         if self._tasks:
             await asyncio.wait([link.attempted() for link in self._links], timeout=seconds)
@@ -243,6 +248,10 @@ class _Link:
             except TimeoutError:
                 pass
 
+    @property
+    def is_known(self) -> bool:
+        return bool(self._is_known)
+
     def forget(self) -> None:
         self._told_as = self._told_over = self._told_version = self._is_known = None
 
@@ -297,7 +306,7 @@ class _Link:
             ha_server_addr=self._owner.ha_address,
             broker_id=identity.broker_id,
             compressed=settings.compressed,
-            body_crc32=zlib.crc32(body) & 0x7FFFFFFF,
+            body_crc32=crc32(body) & 0x7FFFFFFF,
             # Said in any case: the topics of a slave that says nothing of it are no route for anybody.
             enable_acting_master=acting.is_enabled,
             heartbeat_timeout_millis=acting.silence_ms if acting.is_enabled else None,

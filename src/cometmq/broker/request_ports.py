@@ -11,12 +11,14 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from cometmq.base.descriptors import DescriptorShares
-from cometmq.base.ports import Files
+from cometmq.base.ports import Clock, Files
 from cometmq.broker.config.broker_config import BrokerConfig
 from cometmq.broker.durability import Durability
 from cometmq.protocol.codes import RequestCode
+from cometmq.remoting.bounds.rates import RateLimits
+from cometmq.remoting.bounds.reached import Reached
 from cometmq.remoting.connection import Connection
-from cometmq.remoting.dispatcher import Dispatcher, Guard
+from cometmq.remoting.dispatcher import Dispatcher, Guard, IsIdle
 from cometmq.remoting.server import RemotingServer
 
 log = logging.getLogger("cometmq.broker")
@@ -39,6 +41,10 @@ EVERYDAY: Final = frozenset(
         RequestCode.CONSUMER_SEND_MSG_BACK,
         RequestCode.QUERY_CONSUMER_OFFSET,
         RequestCode.GET_CONSUMER_LIST_BY_GROUP,
+        # Lists of all groups and topics ask for each: of a group that is not online, or had no traffic yet.
+        RequestCode.GET_CONSUMER_CONNECTION_LIST,
+        RequestCode.GET_CONSUME_STATS,
+        RequestCode.VIEW_BROKER_STATS_DATA,
         RequestCode.QUERY_MESSAGE,
         RequestCode.VIEW_MESSAGE_BY_ID,
         RequestCode.CHECK_CLIENT_CONFIG,
@@ -61,15 +67,23 @@ class RequestPorts:
         files: says how many connections may be open.
     """
 
-    def __init__(self, config: BrokerConfig, files: Files) -> None:
+    def __init__(self, config: BrokerConfig, files: Files, clock: Clock) -> None:
         self._config = config
         self._files = files
         self.main = Dispatcher()
         self.vip = Dispatcher()
+        self.reached = Reached()
+        """Counts for both ports."""
+        self.times = self.main.times
+        """Of both ports, too."""
+        self.vip.times = self.times
+        self.rates = RateLimits(config.remoting, self.reached, clock.monotonic)
         for dispatcher in (self.main, self.vip):
             dispatcher.everyday = EVERYDAY
+            dispatcher.reached = self.reached
+            self.rates.watch(dispatcher)
         self._servers: list[RemotingServer] = []
-        self._on_close: list[Callable[[Connection], None]] = []
+        self._on_close: list[Callable[[Connection], None]] = [self.rates.forget]
         self._on_drain: list[Callable[[], None]] = []
 
     def serve(self, *processors: Processor) -> None:
@@ -83,10 +97,10 @@ class RequestPorts:
         for processor in processors:
             processor.register(self.main)
 
-    def guard(self, guard: Guard) -> None:
-        """Let ``guard`` see every request before its processor does."""
-        self.main.guards.append(guard)
-        self.vip.guards.append(guard)
+    def guard(self, guard: Guard, is_idle: IsIdle = lambda: False) -> None:
+        """Let ``guard`` see every request before its processor does, unless it says that it lets all of them pass."""
+        self.main.stand(guard, is_idle)
+        self.vip.stand(guard, is_idle)
 
     def on_close(self, forget: Callable[[Connection], None]) -> None:
         """Call ``forget`` with every connection that has gone, whoever closed it."""
@@ -117,6 +131,11 @@ class RequestPorts:
     def closed(self, connection: Connection) -> None:
         for forget in self._on_close:
             forget(connection)
+
+    @property
+    def connections(self) -> list[Connection]:
+        """All that are open now."""
+        return [one for server in self._servers for one in server.connections]
 
     async def drain(self, durability: Durability) -> None:
         """Take no more requests, answer those that wait for a message, disk or slaves, then close all connections."""

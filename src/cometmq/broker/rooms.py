@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cometmq.broker.access.may_touch import MayTouch, everybody_may
+from cometmq.broker.access.may_touch import (
+    AccountOf,
+    MayPublish,
+    MayTouch,
+    everybody_may,
+    everybody_may_publish,
+    nobody_known,
+)
 from cometmq.broker.admin.admin_replies import Saved
 from cometmq.broker.admin.admin_room import AdminRoom
 from cometmq.broker.admin.topic_requests import Announce
@@ -33,6 +40,8 @@ class Rooms:
         announce: tells the name servers of changed topics and returns when they know, or did not answer.
         queues_of: the readable queues of a topic on all brokers, empty when nobody knows the topic.
         may_touch: checks the topic of a record that a request names by its place.
+        may_publish: whether the account behind a connection may publish to a topic.
+        account_of: the account behind a connection.
 
     Raises:
         CorruptFile: a table of a room cannot be read.
@@ -46,11 +55,13 @@ class Rooms:
         announce: Announce,
         queues_of: QueuesOf,
         may_touch: MayTouch = everybody_may,
+        may_publish: MayPublish = everybody_may_publish,
+        account_of: AccountOf = nobody_known,
     ) -> None:
         self.functions = FilterFunctions(core.live.current.filters, core.clock)
         self.schedule = open_schedule(core)
         self.timer = TimerRoom(core)
-        self.transaction = TransactionRoom(core, may_touch)
+        self.transaction = TransactionRoom(core, may_touch, may_publish)
         self.sink = SinkRoom(core)
         self.send = SendRoom(
             core,
@@ -62,7 +73,13 @@ class Rooms:
         )
         self.pull = PullRoom(core, functions=self.functions, may_touch=may_touch)
         self.pop = PopRoom(core)
-        self.clients = ClientRoom(core, functions=self.functions, saved=saved, queues_of=queues_of)
+        self.clients = ClientRoom(
+            core,
+            functions=self.functions,
+            saved=saved,
+            queues_of=queues_of,
+            account_of=account_of,
+        )
         self.admin = AdminRoom(
             core,
             delays=self.schedule,

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 
+from cometmq.access.door.open_door import check_open_door, check_subjects
 from cometmq.base.clock import SystemClock
 from cometmq.base.disk import SystemFiles
 from cometmq.base.ports import Clock, Files
@@ -27,6 +28,7 @@ from cometmq.broker.controller_client.pass_on import PassOn
 from cometmq.broker.core import BrokerCore, open_core
 from cometmq.broker.housekeeping import Housekeeping
 from cometmq.broker.master_duties import MasterDuties
+from cometmq.broker.metrics.metrics_room import MetricsRoom
 from cometmq.broker.registration import Registration
 from cometmq.broker.replication.acting.member_group import ActingMaster
 from cometmq.broker.replication.autoswitch.autoswitch import Autoswitch
@@ -37,6 +39,7 @@ from cometmq.broker.request_ports import RequestPorts
 from cometmq.broker.rooms import Rooms
 from cometmq.broker.table_saver import TableSaver
 from cometmq.model.address import join_address, split_address, split_addresses
+from cometmq.monitor.monitor import check_open_page
 from cometmq.remoting.client import RemotingClient
 from cometmq.remoting.dispatcher import Dispatcher
 
@@ -60,6 +63,7 @@ class Broker:
     """None without enableControllerMode."""
     _client: RemotingClient
     _registration: Registration
+    _metrics: MetricsRoom
 
     def __init__(
         self,
@@ -75,7 +79,8 @@ class Broker:
         self.live = LiveConfig(
             config, clock=self._clock, files=self._files, path=config_path, ignored=ignored
         )
-        self._ports = RequestPorts(config, self._files)
+        self._ports = RequestPorts(config, self._files, self._clock)
+        self.live.on_change(lambda changed: self._ports.rates.apply(changed.remoting))
         self._stack = AsyncExitStack()
         self._port = 0
 
@@ -94,11 +99,25 @@ class Broker:
         """What the main port serves."""
         return self._ports.main
 
+    @property
+    def metrics_address(self) -> str | None:
+        """Where metrics and health are shown; None if nowhere."""
+        return self._metrics.monitor.address
+
+    def is_alive(self) -> bool:
+        """Whether a watchdog should leave it alone."""
+        return self._metrics.monitor.health.is_alive
+
+    def dump(self) -> None:
+        """Write down what it is doing."""
+        self._metrics.dump()
+
     async def start(self) -> None:
         """Serve from the return on.
 
         Raises:
-            ConfigError: an address that is none, or accounts that cannot be read.
+            ConfigError: an address that is none, accounts that cannot be read, or a door that would be open to
+                strangers.
             StoreError, CorruptFile: the store cannot be opened; nothing in it was changed.
             RemotingError: a port cannot be had. Nothing is left running.
         """
@@ -119,6 +138,8 @@ class Broker:
                 announce=registration.announce,
                 queues_of=cluster.readable_queues,
                 may_touch=access.check_topic,
+                may_publish=access.may_publish,
+                account_of=access.account_of,
             )
             rooms.register(self._ports)
             core.store.start()
@@ -143,7 +164,8 @@ class Broker:
                 config=config.acting,
             )
             switch = Autoswitch(core) if config.controller.is_enabled else None
-            self.replication = ReplicationRoom(core, registration, metadata, acting, switch)
+            door = access.replica_door(client)
+            self.replication = ReplicationRoom(core, registration, metadata, acting, switch, door)
             self.replication.register(self._ports)
             duties = MasterDuties(core, rooms.duties)
             self.role = Role(core, duties, registration, self.replication)
@@ -151,12 +173,18 @@ class Broker:
             access.watch(self._ports)
             stack.push_async_callback(self.role.stop)
             await self.role.take_up()
+            metrics = self._metrics = MetricsRoom(
+                core, rooms, self._ports, self.role, registration, self.replication
+            )
+            metrics.watch(self._ports)
             await self._listen()
             stack.push_async_callback(self.replication.stop)
             stack.push_async_callback(self._ports.drain, core.durability)
             registration.ha_address = await self._listen_for_slaves()
             stack.push_async_callback(self.role.withdraw)
             await self.role.start(is_fenced=self.controller is not None)
+            stack.push_async_callback(metrics.monitor.stop)
+            await metrics.monitor.start()
             if self.controller is not None:
                 stack.push_async_callback(self.controller.stop)
                 self.controller.start()
@@ -200,6 +228,8 @@ class Broker:
             files=self._files,
             loop=loop,
             port=self._port,
+            reached=self._ports.reached,
+            times=self._ports.times,
             schedule=lambda callback: _bring(loop, callback),
         )
         stack.callback(core.store.close)
@@ -260,9 +290,14 @@ class Broker:
             self.controller = controller
             replication = self.replication
             pass_on = PassOn(
-                self.live, self.role, client, self._clock, lambda: replication.expected
+                self.live,
+                self.role,
+                client,
+                self._clock,
+                lambda: replication.expected,
+                self.access.account_of,
             )
-            self._ports.guard(pass_on.guard)
+            self._ports.guard(pass_on.guard, pass_on.is_idle)
             self._ports.serve(HandOver(core, controller.standing, pass_on))
             requests = ControllerRequests(
                 self.live,
@@ -309,16 +344,20 @@ class Broker:
 
 
 def _check(config: BrokerConfig) -> None:
+    check_open_door(
+        config.access,
+        config.network.bind_address,
+        log,
+        server="broker",
+        danger="read, write and delete",
+    )
+    check_subjects(config.access, config.tls)
+    check_open_page(config.monitor, allows_anonymous=config.access.allows_anonymous)
     for address in split_addresses(config.network.name_servers):
         split_address(address)
 
 
 def _warn(config: BrokerConfig) -> None:
-    if not config.network.is_loopback and not config.access.is_enabled:
-        log.warning(
-            "broker listens beyond loopback address=%s: without ACL whoever reaches it may read, write and delete",
-            config.network.bind_address,
-        )
     if not config.network.name_servers:
         log.warning("no name server is configured: clients will not find this broker")
 

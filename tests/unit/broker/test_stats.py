@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from cometmq.broker.broker_stats import BrokerStats
+import pytest
+
+from cometmq.broker.broker_stats import FIFO, BrokerStats, PutTally, TopicPuts
 from cometmq.testing.fake_clock import FakeClock
 
 
@@ -58,6 +60,25 @@ def test_unknown_names_and_keys_have_no_view() -> None:
     assert stats.view("BROKER_PUT_NUMS", "C") is not None
 
 
+def test_what_one_topic_counts_is_told_without_a_look_at_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stats = BrokerStats(FakeClock())
+    for number in range(100):
+        stats.topic_put(f"topic-{number}").add(1)
+    refreshed = []
+    refresh = TopicPuts.refresh
+
+    def counted(puts: TopicPuts) -> TopicPuts:
+        refreshed.append(puts)
+        return refresh(puts)
+
+    monkeypatch.setattr(TopicPuts, "refresh", counted)
+    assert stats.view("TOPIC_PUT_NUMS", "topic-7") is not None
+    assert stats.view("GROUP_GET_NUMS", "topic-7@billing") is None
+    assert len(refreshed) == 1
+
+
 def test_the_total_survives_a_deleted_topic() -> None:
     clock = FakeClock()
     stats = BrokerStats(clock)
@@ -93,3 +114,28 @@ def test_mornings_hold_the_totals_of_the_last_two_midnights() -> None:
     clock.advance(86_400)
     ten_seconds(stats, clock, 1)
     assert (stats.mornings.put_yesterday, stats.mornings.put_today) == (12, 13)
+
+
+def test_messages_are_counted_by_size_however_they_come() -> None:
+    one, other = PutTally(), PutTally()
+    sizes = [1, 1024, 1025, 4096, 4097, 524_288, 1_048_577, 4_194_304, 4_194_305]
+    one.add_all(sizes)
+    for size in sizes:
+        other.add(size)
+    assert one.by_size == other.by_size == [2, 2, 2, 0, 1, 1, 1]
+    assert (one.count, one.size_bytes) == (other.count, other.size_bytes) == (9, sum(sizes))
+
+
+def test_kinds_of_messages_make_up_a_topic() -> None:
+    stats = BrokerStats(FakeClock())
+    stats.topic_put("T").add(10)
+    stats.topic_put("T", FIFO).add(5)
+    assert (stats.puts["T"].refresh().count, stats.put.size_bytes) == (2, 15)
+    view = stats.view("TOPIC_PUT_NUMS", "T")
+    assert view is not None
+    assert view.minute.sum == 2
+    stats.dead_letter("T", "g")
+    [(topic, group, tally)] = stats.dead_letters()
+    assert (topic, group, tally.count) == ("T", "g", 1)
+    stats.forget_group("g")
+    assert list(stats.dead_letters()) == []

@@ -99,6 +99,7 @@ class AdminRoom:
             flow=flow,
             clock=core.clock,
             files=core.files,
+            reached=core.reached,
         )
         self._stats = StatsAdmin(stats=core.stats, runtime=runtime)
         self._settings = ConfigAdmin(core.live)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from cometmq.base import logs
 from cometmq.base.ports import Clock, Files
 from cometmq.broker.broker_stats import BrokerStats
 from cometmq.broker.config.live_config import LiveConfig
@@ -15,6 +16,7 @@ from cometmq.broker.durability import Durability
 from cometmq.broker.schedule.schedule import Delays
 from cometmq.broker.send.flow_control import FlowControl
 from cometmq.protocol.command import VERSION, VERSION_NAME
+from cometmq.remoting.bounds.reached import Reached
 from cometmq.store.message_store import MessageStore
 
 # Capacities of queues that do not exist here; tools divide by them.
@@ -35,6 +37,7 @@ class RuntimeInfo:
         flow: FlowControl,
         clock: Clock,
         files: Files,
+        reached: Reached,
     ) -> None:
         self._live = live
         self._stats = stats
@@ -44,6 +47,7 @@ class RuntimeInfo:
         self._flow = flow
         self._clock = clock
         self._files = files
+        self._reached = reached
 
     def table(self) -> dict[str, str]:
         """All figures as texts, in the order of the subjects."""
@@ -54,6 +58,7 @@ class RuntimeInfo:
             **self._disk(),
             **self._queues(),
             **self._delay_levels(),
+            **self._bounds(),
         }
         return {key: str(value) for key, value in figures.items()}
 
@@ -149,6 +154,17 @@ class RuntimeInfo:
             "timerDequeueTps": 0.0,
         }
         return figures
+
+    def _bounds(self) -> dict[str, object]:
+        """As RocketMQ's metrics: what has not happened yet has no figure."""
+        left_out = logs.left_out_count()
+        return {
+            **{
+                f"boundReached_{bound}": count
+                for bound, count in sorted(self._reached.counts.items())
+            },
+            **({"logLinesLeftOut": left_out} if left_out else {}),
+        }
 
     def _delay_levels(self) -> dict[str, object]:
         return {

@@ -174,7 +174,7 @@ class TopicAdmin:
     def _check(self, config: TopicConfig) -> None:
         self._check_name(config.topic_name)
         if fault := config.queues_fault(self._live.current.topics.queues_max):
-            raise _refused(f"{fault} (topicQueuesMax)")
+            raise _refused(f"{fault} (topicQueuesMax)", "topicQueuesMax")
         if not 0 <= config.perm <= PERM_MAX:
             raise _refused(f"perm must be between 0 and {PERM_MAX}, not {config.perm}")
         if config.topic_filter_type not in FILTER_TYPES:
@@ -193,5 +193,5 @@ class TopicAdmin:
         return config
 
 
-def _refused(text: str) -> Refused:
-    return Refused(ResponseCode.SYSTEM_ERROR, text)
+def _refused(text: str, bound: str = "") -> Refused:
+    return Refused(ResponseCode.SYSTEM_ERROR, text, bound=bound)

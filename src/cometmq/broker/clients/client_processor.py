@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import logging
 
-from cometmq.broker.clients.client_registry import ClientRegistry
+from cometmq.broker.access.may_touch import AccountOf
+from cometmq.broker.clients.client_registry import ClientRegistry, text_bytes
 from cometmq.broker.clients.consumer_notifier import ConsumerNotifier
 from cometmq.broker.clients.subscription_mismatch import MismatchLog
 from cometmq.broker.config.live_config import LiveConfig
@@ -44,7 +45,9 @@ class ClientProcessor:
         functions: FilterFunctions,
         notifier: ConsumerNotifier,
         creation: TopicCreation,
+        account_of: AccountOf,
     ) -> None:
+        self._account_of = account_of
         self._live = live
         self._filters = filters
         self._functions = functions
@@ -62,13 +65,13 @@ class ClientProcessor:
     def heartbeat(self, connection: Connection, command: Command) -> Command:
         beat = decode_heartbeat(command.body)
         self._check(connection, beat)
-        refused: tuple[int, str] | None = None
+        refused: Refused | None = None
         for consumer in beat.consumer_data_set:
             try:
                 self._beat_consumer(connection, command, beat.client_id, consumer)
             except Refused as error:
                 # A new group that cannot be created now must not take the others down with it.
-                refused = (error.code, error.remark)
+                refused = error
         for producer in beat.producer_data_set:
             self._clients.register_producer(
                 producer.group_name,
@@ -76,9 +79,10 @@ class ClientProcessor:
                 client_id=beat.client_id,
                 language=command.language,
                 version=command.version,
+                account=self._account_of(connection),
             )
         if refused is not None:
-            raise Refused(*refused)
+            raise refused
         return command.reply()
 
     def unregister(self, connection: Connection, command: Command) -> Command:
@@ -123,7 +127,9 @@ class ClientProcessor:
         try:
             self._filters.compile(text)
         except BadExpression as error:
-            raise Refused(ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error)) from None
+            raise Refused(
+                ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(error), bound=error.bound
+            ) from None
 
     def closed(self, connection: Connection) -> None:
         """Whoever used a closed connection is gone; the other members of its groups share its queues."""
@@ -157,16 +163,57 @@ class ClientProcessor:
                 ResponseCode.SYSTEM_ERROR,
                 f"a connection may be in at most {limits.groups_per_connection_max} groups"
                 f" (clientGroupsPerConnectionMax), with this heartbeat it would be in {count}",
+                bound="clientGroupsPerConnectionMax",
             )
         if new and self._clients.membership_count + new > limits.memberships_max:
             raise Refused(
                 ResponseCode.SYSTEM_BUSY,
                 f"all connections together may be in groups {limits.memberships_max} times (clientMembershipsMax),"
                 " which this heartbeat would exceed",
+                bound="clientMembershipsMax",
             )
+        if len(beat.client_id) > limits.client_id_length_max:
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"a client's id may have at most {limits.client_id_length_max} characters (clientIdLengthMax), not"
+                f" {len(beat.client_id)}",
+                bound="clientIdLengthMax",
+            )
+        self._check_subscriptions(connection, beat)
         for name in (*consumers, *producers):
             if fault := group_fault(name):
                 raise Refused(ResponseCode.SYSTEM_ERROR, fault)
+
+    def _check_subscriptions(self, connection: Connection, beat: HeartbeatData) -> None:
+        config = self._live.current
+        limits, tags_max = config.consumers, config.filters.tags_max
+        kept = self._clients.subscriptions_of(connection)
+        new = {one.group_name: one.subscription_data_set for one in beat.consumer_data_set}
+        count = sum(map(len, ({**kept, **new}).values()))
+        if count > limits.subscriptions_of_connection_max:
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"a connection may have at most {limits.subscriptions_of_connection_max} subscriptions"
+                f" (clientSubscriptionsMax), with this heartbeat it would have {count}",
+                bound="clientSubscriptionsMax",
+            )
+        tags = max((len(one.tags_set) for data in new.values() for one in data), default=0)
+        if tags > tags_max:
+            raise Refused(
+                ResponseCode.SYSTEM_ERROR,
+                f"a subscription may have at most {tags_max} tags (subscriptionTagsMax), not {tags}",
+                bound="subscriptionTagsMax",
+            )
+        growth = sum(map(text_bytes, new.values())) - sum(
+            text_bytes(kept[group]) for group in new if group in kept
+        )
+        if growth > 0 and self._clients.subscription_bytes + growth > limits.subscription_bytes_max:
+            raise Refused(
+                ResponseCode.SYSTEM_BUSY,
+                f"the subscriptions of all connections may take {limits.subscription_bytes_max} bytes"
+                " (clientSubscriptionBytesMax), which this heartbeat would exceed",
+                bound="clientSubscriptionBytesMax",
+            )
 
     def _beat_consumer(
         self, connection: Connection, command: Command, client_id: str, consumer: ConsumerData

@@ -8,6 +8,7 @@ Owned by the event loop; no I/O. ``consumer_notifier`` tells the clients about c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from cometmq.base.ports import Clock
 from cometmq.broker.clients.subscription_mismatch import (
@@ -18,11 +19,15 @@ from cometmq.broker.clients.subscription_mismatch import (
 from cometmq.model.subscription import SubscriptionData
 from cometmq.remoting.connection import Connection
 
+SUBSCRIPTION_BYTES: Final = 300
+TAG_BYTES: Final = 50
+
 
 class Client:
     """One connection's membership in one group."""
 
     __slots__ = (
+        "account",
         "client_id",
         "connection",
         "language",
@@ -38,6 +43,8 @@ class Client:
         self.client_id = client_id
         self.language = language
         self.version = version
+        self.account = ""
+        """As a producer; "" if nobody is known."""
         self.seen_at = 0.0
         """Monotonic time of the last heartbeat, by which it expires."""
         self.seen_ms = 0
@@ -150,6 +157,9 @@ class ClientRegistry:
         # Groups of a connection, so that a closed one leaves without a walk over all groups.
         self._memberships: dict[Connection, tuple[set[str], set[str]]] = {}
         self._membership_count = 0
+        self._subscription_bytes = 0
+        self.change_count = 0
+        """Grows with everything that a consumer or its going says, so that caches know when to ask again."""
 
     @property
     def producers(self) -> Mapping[str, Mapping[Connection, Client]]:
@@ -163,7 +173,10 @@ class ClientRegistry:
         return self._consumers.get(group)
 
     def find_producer(self, client_id: str) -> Client | None:
-        """A producing client by its id; its newest connection when it has several."""
+        """A producing client by its id; its newest connection when it has several.
+
+        An id stays with the account that has it: replies to a client must not go to somebody who gives the same id.
+        """
         return self._producers_by_id.get(client_id)
 
     def groups_subscribing(self, topic: str) -> Iterator[str]:
@@ -189,8 +202,27 @@ class ClientRegistry:
         """Memberships of all connections."""
         return self._membership_count
 
+    @property
+    def subscription_bytes(self) -> int:
+        """What the subscriptions of all connections take, roughly."""
+        return self._subscription_bytes
+
+    def subscriptions_of(
+        self, connection: Connection
+    ) -> Mapping[str, tuple[SubscriptionData, ...]]:
+        """What a connection subscribes to, by group."""
+        _, groups = self._memberships.get(connection, ((), ()))
+        return {group: self._consumers[group].clients[connection].subscriptions for group in groups}
+
     def register_producer(
-        self, group: str, connection: Connection, *, client_id: str, language: str, version: int
+        self,
+        group: str,
+        connection: Connection,
+        *,
+        client_id: str,
+        language: str,
+        version: int,
+        account: str = "",
     ) -> None:
         clients = self._producers.setdefault(group, {})
         before = clients.get(connection)
@@ -198,7 +230,11 @@ class ClientRegistry:
         self._join(connection, 0, group)
         if before is not None and before.client_id != client_id:
             self._find_again(before)
-        self._producers_by_id[client_id] = clients[connection]
+        client = clients[connection]
+        client.account = account
+        holder = self._producers_by_id.get(client_id)
+        if holder is None or holder.account == account or holder.connection.is_closed:
+            self._producers_by_id[client_id] = client
 
     def register_consumer(
         self,
@@ -214,6 +250,7 @@ class ClientRegistry:
         subscriptions: Iterable[SubscriptionData],
     ) -> bool:
         """Note a consumer's heartbeat; True when the group's clients must rebalance."""
+        self.change_count += 1
         entry = self._consumers.get(group)
         if entry is None:
             entry = self._consumers[group] = ConsumerGroup(group)
@@ -221,9 +258,11 @@ class ClientRegistry:
         entry.message_model = message_model
         entry.consume_from_where = consume_from_where
         latest = tuple(subscriptions)
+        before = entry.clients.get(connection)
         is_new = self._touch(entry.clients, connection, client_id, language, version)
         if is_new:
             entry.members_changed()
+        self._subscription_bytes += text_bytes(latest) - _kept_bytes(before)
         entry.member_subscribed(entry.clients[connection], latest)
         self._join(connection, 1, group)
         topics_changed = entry.subscribe(latest)
@@ -241,14 +280,16 @@ class ClientRegistry:
 
     def unregister_consumer(self, group: str, connection: Connection) -> bool:
         """True when the connection was a member, so that those who stay must rebalance."""
+        self.change_count += 1
         entry = self._consumers.get(group)
-        left = entry is not None and entry.clients.pop(connection, None) is not None
+        client = None if entry is None else entry.clients.pop(connection, None)
+        self._subscription_bytes -= _kept_bytes(client)
         if entry is not None:
             entry.members_changed()
             if not entry.clients:
                 del self._consumers[group]
         self._leave(connection, 1, group)
-        return left
+        return client is not None
 
     def forget(self, connection: Connection) -> list[str]:
         """Take a closed connection out of everything; the consumer groups it left are returned."""
@@ -318,3 +359,20 @@ class ClientRegistry:
             f"<ClientRegistry {len(self._memberships)} connections, "
             f"{len(self._producers)} producer and {len(self._consumers)} consumer groups>"
         )
+
+
+def text_bytes(subscriptions: Iterable[SubscriptionData]) -> int:
+    """What subscriptions take as long as they are kept, roughly."""
+    return sum(
+        SUBSCRIPTION_BYTES
+        + len(one.topic)
+        + len(one.sub_string)
+        + len(one.filter_class_source or "")
+        + sum(TAG_BYTES + len(tag) for tag in one.tags_set)
+        + TAG_BYTES * len(one.code_set)
+        for one in subscriptions
+    )
+
+
+def _kept_bytes(client: Client | None) -> int:
+    return 0 if client is None else text_bytes(client.subscriptions)

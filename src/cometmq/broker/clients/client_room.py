@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cometmq.broker.access.may_touch import AccountOf
 from cometmq.broker.admin.admin_replies import Saved
 from cometmq.broker.clients.assignment_requests import AssignmentAdmin, QueuesOf
 from cometmq.broker.clients.client_processor import ClientProcessor
@@ -22,10 +23,17 @@ class ClientRoom:
         functions: know which Python functions a group may filter by.
         saved: returns once every change made to the tables so far is on disk.
         queues_of: the readable queues of a topic on all brokers, empty when nobody knows the topic.
+        account_of: the account behind a connection.
     """
 
     def __init__(
-        self, core: BrokerCore, *, functions: FilterFunctions, saved: Saved, queues_of: QueuesOf
+        self,
+        core: BrokerCore,
+        *,
+        functions: FilterFunctions,
+        saved: Saved,
+        queues_of: QueuesOf,
+        account_of: AccountOf,
     ) -> None:
         consumers = core.live.current.consumers
         self.locks = QueueLocks(core.clock, hold_seconds=consumers.lock_hold_ms / 1000)
@@ -40,6 +48,7 @@ class ClientRoom:
             functions=functions,
             notifier=self._notifier,
             creation=core.creation,
+            account_of=account_of,
         )
         self._locks = LockProcessor(self.locks)
         self._assignment = AssignmentAdmin(

@@ -14,6 +14,7 @@ from typing import Final
 
 from cometmq.access.access_config import AccessConfig
 from cometmq.base.errors import ConfigError
+from cometmq.base.log_rates import LogLimits
 from cometmq.base.properties_file import render_properties
 from cometmq.base.setting_keys import sort_keys
 from cometmq.base.settings import Row, load, render, rows, value_of
@@ -40,6 +41,7 @@ from cometmq.broker.replication.replication_config import ReplicationConfig
 from cometmq.broker.timer.timer_config import TimersConfig
 from cometmq.model.address import is_loopback
 from cometmq.model.bloom import bloom_filter
+from cometmq.monitor.monitor_config import MonitorConfig
 from cometmq.remoting.remoting_config import RemotingClientConfig, RemotingServerConfig
 from cometmq.remoting.tls import TlsConfig, load_tls_config
 from cometmq.store.queues.extended_queue import END_BYTES, UNIT_BYTES_MIN
@@ -78,6 +80,8 @@ class BrokerConfig:
     remoting: RemotingServerConfig = field(default_factory=RemotingServerConfig)
     remoting_client: RemotingClientConfig = field(default_factory=RemotingClientConfig)
     tls: TlsConfig = field(default_factory=TlsConfig)
+    log: LogLimits = field(default_factory=LogLimits)
+    monitor: MonitorConfig = field(default_factory=MonitorConfig)
 
     def __post_init__(self) -> None:
         if self.controller.is_enabled and self.acting.is_enabled:

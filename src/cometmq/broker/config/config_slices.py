@@ -8,7 +8,6 @@ from typing import Final
 
 from cometmq.base.errors import ConfigError
 from cometmq.base.settings import setting
-from cometmq.model.address import is_loopback
 from cometmq.model.flags import READ_WRITE
 from cometmq.model.route import QUEUES_MAX as ROUTE_QUEUES_MAX
 from cometmq.model.topic import QUEUES_MAX
@@ -93,7 +92,7 @@ class NetworkConfig:
     bind_address: str = setting(
         "bindAddress",
         "Address to listen on. Loopback by default; all interfaces if brokerIP1 is set to an "
-        "address beyond loopback.",
+        "address beyond loopback. There, the broker needs accounts, or allowAnonymous=true.",
         default="",
     )
     listen_port: int = setting(
@@ -109,11 +108,6 @@ class NetworkConfig:
     @property
     def vip_port(self) -> int | None:
         return self.listen_port - 2 if self.listen_port > 2 else None
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether only this machine can connect."""
-        return is_loopback(self.bind_address)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,6 +252,28 @@ class ConsumersConfig:
         low=1,
         live=True,
     )
+    client_id_length_max: int = setting(
+        "clientIdLengthMax",
+        "Maximum number of characters of a client's id; a heartbeat with a longer one is refused.",
+        default=1024,
+        low=1,
+        live=True,
+    )
+    subscriptions_of_connection_max: int = setting(
+        "clientSubscriptionsMax",
+        "Maximum number of subscriptions of all groups of one connection; a heartbeat with more is refused.",
+        default=16_384,
+        low=1,
+        live=True,
+    )
+    subscription_bytes_max: int = setting(
+        "clientSubscriptionBytesMax",
+        "Maximum number of bytes of the subscriptions of all connections, 300 each and the texts; a heartbeat that "
+        "would exceed it is refused.",
+        default=128 * 1024 * 1024,
+        low=1024,
+        live=True,
+    )
     flush_offset_interval_ms: int = setting(
         "flushConsumerOffsetInterval",
         "Milliseconds between two writes of committed offsets to disk.",
@@ -315,6 +331,28 @@ class PollingConfig:
         "Maximum number of pulls held at once; further ones are answered at once.",
         default=100_000,
         low=1,
+        live=True,
+    )
+    parked_of_connection_max: int = setting(
+        "clientParkedRequestsMax",
+        "Maximum number of pulls, and of pops, held at once for one connection.",
+        default=20_000,
+        low=1,
+        live=True,
+    )
+    parked_of_queue_max: int = setting(
+        "queueParkedPullsMax",
+        "Maximum number of pulls held at once that wait for a message of the same queue: each is looked at when one "
+        "is stored.",
+        default=10_000,
+        low=1,
+        live=True,
+    )
+    parked_bytes_max: int = setting(
+        "parkedRequestBytesMax",
+        "Maximum number of bytes of the pulls, and of the pops, held at once; most take some hundred.",
+        default=32 * 1024 * 1024,
+        low=1024,
         live=True,
     )
 
@@ -453,6 +491,13 @@ class FlowControlConfig:
         "sendThreadPoolQueueCapacity",
         "Maximum number of sends that wait for the disk or for slaves at once.",
         default=10_000,
+        low=1,
+        live=True,
+    )
+    batch_count_max: int = setting(
+        "batchMessagesMax",
+        "Maximum number of messages in one batch. They are stored in one go, and everybody else waits meanwhile.",
+        default=32_768,
         low=1,
         live=True,
     )

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Final
 
 from cometmq.base.setting_keys import OtherKeys
-from cometmq.remoting.tls import UNMET as TLS_UNMET
 
 _ALIASES: Final = {
     "mapedFileSizeCommitLog": "mappedFileSizeCommitLog",
@@ -214,7 +213,6 @@ _UNMET: Final = {
     "enableRemoteEscape": _NO_ESCAPE,
     "enabledAppendPropCRC": _NO_PROPERTY_CRC,
     "useTLS": "the key here is tls.enable, with tls.client.* for certificates",
-    **TLS_UNMET,
 }
 
 OTHER_KEYS: Final = OtherKeys(

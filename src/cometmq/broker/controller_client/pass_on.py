@@ -22,11 +22,12 @@ from typing import Final, Protocol
 
 from cometmq.base.errors import CometError, ConnectFailed
 from cometmq.base.ports import Clock
+from cometmq.broker.access.may_touch import AccountOf, nobody_known
 from cometmq.broker.config.broker_config import BrokerConfig
 from cometmq.broker.config.live_config import LiveConfig
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
-from cometmq.protocol.request_signature import PASSED_ON_MARK
+from cometmq.protocol.request_signature import PASSED_ON_FOR, PASSED_ON_MARK
 from cometmq.remoting.client import RemotingClient
 from cometmq.remoting.connection import Connection
 
@@ -62,6 +63,9 @@ class PassOn:
     """
     Args:
         master: the address of the master, if another broker is it, and is known.
+        account_of: whose the request is that came last over a connection. The broker vouches for it: it signs what it
+            passes on, as a super user, and names the account, whose rights count at the master, which alone can check
+            some of them. What comes of nobody known is passed on as it is, and the master decides about that.
     """
 
     def __init__(
@@ -71,8 +75,10 @@ class PassOn:
         client: RemotingClient,
         clock: Clock,
         master: Callable[[], str | None],
+        account_of: AccountOf = nobody_known,
     ) -> None:
         self._live = live
+        self._account_of = account_of
         self._role = role
         self._client = client
         self._monotonic = clock.monotonic
@@ -113,7 +119,11 @@ class PassOn:
                 ResponseCode.SYSTEM_BUSY,
                 f"[OVERLOAD]the master is replaced, and {self._under_way} requests wait for the next one already",
             )
-        return self._ask(command, body_bytes)
+        return self._ask(_marked(command, self._account_of(connection)), command, body_bytes)
+
+    def is_idle(self) -> bool:
+        """Whether the guard lets everything pass."""
+        return self._is_open
 
     @property
     def _leads(self) -> bool:
@@ -123,29 +133,29 @@ class PassOn:
             and self._monotonic() >= self._held_until
         )
 
-    async def _ask(self, command: Command, body_bytes: int) -> Command | None:
+    async def _ask(self, passed: Command, command: Command, body_bytes: int) -> Command | None:
         self._under_way += 1
         self._under_way_bytes += body_bytes
         try:
-            return await self._ask_on(command)
+            return await self._ask_on(passed, command)
         finally:
             self._under_way -= 1
             self._under_way_bytes -= body_bytes
 
-    async def _ask_on(self, command: Command) -> Command | None:
+    async def _ask_on(self, passed: Command, command: Command) -> Command | None:
         deadline = self._monotonic() + SECONDS_MAX
+        is_vouched_for = PASSED_ON_FOR in (passed.ext or {})
         reason = "no master is known"
         while (left := deadline - self._monotonic()) > 0:
             if self._leads:
                 return _refusal(command, "this broker has just become the master")
             address = self._master()
             if address is not None and self._live.current.identity.is_slave:
-                passed = _marked(command)
                 try:
                     if command.is_oneway:
-                        await self._client.oneway(address, passed)
+                        await self._client.oneway(address, passed, as_is=not is_vouched_for)
                         return None
-                    reply = await self._client.call(address, passed, left)
+                    reply = await self._client.call(address, passed, left, as_is=not is_vouched_for)
                 except ConnectFailed as error:
                     reason = str(error)
                 except CometError as error:
@@ -171,10 +181,15 @@ class PassOn:
         return f"<PassOn to={self._master()} under_way={self._under_way}>"
 
 
-def _marked(command: Command) -> Command:
+def _marked(command: Command, account: str) -> Command:
+    ext = {**(command.ext or {}), PASSED_ON_MARK: "1"}
+    # What a client may have said about itself does not count.
+    ext.pop(PASSED_ON_FOR, None)
+    if account:
+        ext[PASSED_ON_FOR] = account
     return Command(
         code=command.code,
-        ext={**(command.ext or {}), PASSED_ON_MARK: "1"},
+        ext=ext,
         body=command.body,
         language=command.language,
         version=command.version,

@@ -22,6 +22,7 @@ import msgspec
 
 from cometmq.base.errors import UsageError
 from cometmq.base.ports import Clock, Files
+from cometmq.broker.filters.filter_config import FilterLimits
 from cometmq.broker.filters.message_filter import BitTest, MessageFilter, Wants, selector_filter
 from cometmq.model.bloom import BloomFilter
 from cometmq.model.ids import Int64
@@ -30,6 +31,7 @@ from cometmq.model.names import RETRY_PREFIX
 from cometmq.model.sql92.errors import BadExpression
 from cometmq.model.sql92.selector import Properties, Selector
 from cometmq.model.subscription import SQL92, SubscriptionData
+from cometmq.remoting.bounds.reached import Reached
 from cometmq.store.meta.json_file import JsonFile, pretty, table_in
 
 log = logging.getLogger("cometmq.broker")
@@ -65,23 +67,34 @@ class ConsumerFilter(msgspec.Struct, kw_only=True, rename="camel", eq=False):
 
 
 class ConsumerFilters:
-    def __init__(self, directory: str, files: Files, clock: Clock, bloom: BloomFilter) -> None:
+    def __init__(
+        self,
+        directory: str,
+        files: Files,
+        clock: Clock,
+        bloom: BloomFilter,
+        limits: FilterLimits | None = None,
+        reached: Reached | None = None,
+    ) -> None:
         self._directory = directory
         self._files = files
         self._clock = clock
         self._bloom = bloom
+        self._limits = limits or FilterLimits()
+        self._reached = reached or Reached()
         self._file = JsonFile(f"{directory}/consumerFilter.json", files)
         # By topic, then by group, as in the file.
         self._table: dict[str, dict[str, ConsumerFilter]] = {}
         self._filters: dict[tuple[str, str], MessageFilter] = {}
         self._topics_of: dict[str, set[str]] = {}
-        self._change_count = 0
+        self.change_count = 0
+        """Grows with every change, except that dead filters are forgotten."""
         self._saved_count = 0
         self._judges: dict[str, list[tuple[Wants, int]]] = {}
         self.on_change: Callable[[], None] | None = None
         self.newest_ms: Callable[[], int] = _unknown
         """Store time of the newest message: no filter is born before it, whatever the clock says."""
-        self.compile = lru_cache(maxsize=COMPILED_MAX)(_compile)
+        self.compile = lru_cache(maxsize=COMPILED_MAX)(self._compile)
         """Expression text -> filter. Raises BadExpression."""
 
     def load(self) -> None:
@@ -99,7 +112,7 @@ class ConsumerFilters:
                     error,
                 )
                 # Not to be found in the file again: messages are no longer held against it.
-                self._change_count += 1
+                self.change_count += 1
                 continue
             entry.dead_time = max(entry.born_time, self._clock.wall_ms() - SURE_DEAD_MS)
             self._put(entry, compiled)
@@ -157,11 +170,11 @@ class ConsumerFilters:
 
     def unsaved(self) -> Callable[[], None] | None:
         """Renders the table and returns the disk part of a save, for a worker thread; None when nothing changed."""
-        if self._change_count == self._saved_count:
+        if self.change_count == self._saved_count:
             return None
         self._forget_dead()
         content = self.encode()
-        changes = self._change_count
+        changes = self.change_count
 
         def write() -> None:
             self._file.save(content)
@@ -190,9 +203,20 @@ class ConsumerFilters:
             known.client_version = subscription.sub_version
             self._revive(known)
             return
+        if known is None and len(self._filters) >= self._limits.filters_max:
+            self._reached.count("consumerFiltersMax")
+            log.warning(
+                "filter refused topic=%s group=%s reason=%s",
+                subscription.topic,
+                group,
+                f"there are {self._limits.filters_max}, the limit (consumerFiltersMax)",
+            )
+            return
         try:
             compiled = self.compile(subscription.sub_string)
         except BadExpression as error:
+            if error.bound:
+                self._reached.count(error.bound)
             log.warning(
                 "filter refused topic=%s group=%s reason=%s", subscription.topic, group, error
             )
@@ -216,12 +240,16 @@ class ConsumerFilters:
         )
         self._changed()
 
+    def _compile(self, text: str) -> MessageFilter:
+        return selector_filter(Selector(text, self._limits.sql), self._limits.scan_micros_max)
+
     def _put(self, entry: ConsumerFilter, compiled: MessageFilter) -> None:
         self._table.setdefault(entry.topic, {})[entry.consumer_group] = entry
         self._filters[entry.topic, entry.consumer_group] = MessageFilter(
             wants=compiled.wants,
             scan_count=compiled.scan_count,
             by_unit=BitTest(entry.born_time, self._bloom.bit_count, self._group_bits(entry)),
+            program=compiled.program,
         )
         self._judges.pop(entry.topic, None)
         self._topics_of.setdefault(entry.consumer_group, set()).add(entry.topic)
@@ -268,7 +296,7 @@ class ConsumerFilters:
                 del self._table[topic]
 
     def _changed(self) -> None:
-        self._change_count += 1
+        self.change_count += 1
         if self.on_change is not None:
             self.on_change()
 
@@ -278,10 +306,6 @@ class ConsumerFilters:
 
 def _unknown() -> int:
     return 0
-
-
-def _compile(text: str) -> MessageFilter:
-    return selector_filter(Selector(text))
 
 
 def filter_fields(entry: ConsumerFilter) -> dict[str, Any]:

@@ -7,22 +7,33 @@ values cannot be compared is not wanted, and the queue goes on behind it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Final
+from functools import partial
+from typing import Final, Protocol
 
 from cometmq.model.messages.properties import PropertyText
 from cometmq.model.messages.record import BadRecord, properties_text
 from cometmq.model.sql92.selector import Properties, Selector
 from cometmq.model.subscription import ALL, SubscriptionData
-from cometmq.store.queues.extended_queues import UnitFilter
+from cometmq.native.choice import twin
+from cometmq.store.queues.extended_queues import TagFilter, UnitFilter
 
 SCAN_COUNT_MAX: Final = 1024
 """Most entries of a queue that one pull looks at."""
-SCAN_MICROSECONDS: Final = 10_000
-"""About the time one pull may spend on an expression. The loop serves everybody; the client comes again at once."""
 PROPERTIES_MICROSECONDS: Final = 8
 PART_MICROSECONDS: Final = 0.25
 
 Wants = Callable[[Properties], bool]
+
+_expressions = twin("expressions")
+_pulls = twin("pulls")
+
+
+class Program(Protocol):
+    """An expression compiled to judge records and texts of properties, without an object for each."""
+
+    def __call__(self, record: memoryview) -> bool: ...
+
+    def matches_text(self, properties: bytes) -> bool: ...
 
 
 class MessageFilter:
@@ -34,9 +45,10 @@ class MessageFilter:
         scan_count: most entries of the queue to look at in one go.
         function: name of a filter function that judges, in a process of its own.
         by_unit: rules messages out by what the extended consume queue holds of them; None rules out none.
+        program: judges as ``wants`` does, and faster.
     """
 
-    __slots__ = ("by_unit", "function", "scan_count", "tags", "wants")
+    __slots__ = ("by_tag", "by_unit", "function", "program", "scan_count", "tags", "wants")
 
     def __init__(
         self,
@@ -45,36 +57,56 @@ class MessageFilter:
         scan_count: int = SCAN_COUNT_MAX,
         function: str | None = None,
         by_unit: UnitFilter | None = None,
+        program: Program | None = None,
     ) -> None:
         self.tags = tags
+        self.by_tag = None if tags is None else _tag_judge(tags)
+        """Judges an entry by the hash of its tag; None when tags do not matter."""
         self.wants = wants
         self.scan_count = scan_count
         self.function = function
         self.by_unit = by_unit
+        self.program = program
 
     @property
     def by_record(self) -> Callable[[memoryview], bool] | None:
         """Judges a record by its bytes; None when records need not be looked at."""
-        return None if self.wants is None else self._wants_record
+        return self.program or (None if self.wants is None else self._wants_record)
 
     @property
     def by_properties(self) -> Callable[[bytes], bool] | None:
         """Judges a message that has just been stored by the text of its properties."""
+        if self.program is not None:
+            return self.program.matches_text
         return None if self.wants is None else self._wants_text
 
     def _wants_record(self, record: memoryview) -> bool:
         assert self.wants is not None
-        try:
-            return self.wants(PropertyText(properties_text(record)))
-        except BadRecord:
-            return False
+        return wants_record(self.wants, record)
 
     def _wants_text(self, properties: bytes) -> bool:
         assert self.wants is not None
-        try:
-            return self.wants(PropertyText(properties.decode()))
-        except UnicodeDecodeError:
-            return False
+        return wants_text(self.wants, properties)
+
+
+def wants_record(wants: Wants, record: memoryview) -> bool:
+    """Judges a record by its properties. One that has none to be read is not wanted."""
+    try:
+        return wants(PropertyText(properties_text(record)))
+    except BadRecord:
+        return False
+
+
+def wants_text(wants: Wants, properties: bytes) -> bool:
+    """Judges a message by the text of its properties."""
+    try:
+        return wants(PropertyText(properties.decode()))
+    except UnicodeDecodeError:
+        return False
+
+
+def _tag_judge(tags: Collection[int]) -> TagFilter:
+    return _pulls.Tags(tags) if _pulls is not None else tags.__contains__
 
 
 ALL_MESSAGES: Final = MessageFilter()
@@ -110,11 +142,31 @@ def tag_filter(subscription: SubscriptionData) -> MessageFilter:
     return MessageFilter(tags=frozenset(subscription.code_set))
 
 
-def selector_filter(selector: Selector) -> MessageFilter:
-    """The filter of an expression; the longer it is, the fewer records one pull holds against it."""
+def selector_filter(selector: Selector, scan_micros_max: int) -> MessageFilter:
+    """The filter of an expression; the longer it is, the fewer records one pull holds against it.
+
+    Args:
+        scan_micros_max: about the time for that. The loop serves everybody; the client comes again at once.
+    """
     per_record = PROPERTIES_MICROSECONDS + PART_MICROSECONDS * selector.cost
-    scan_count = max(int(SCAN_MICROSECONDS / per_record), 1)
-    return MessageFilter(wants=selector.matches, scan_count=min(scan_count, SCAN_COUNT_MAX))
+    scan_count = max(int(scan_micros_max / per_record), 1)
+    return MessageFilter(
+        wants=selector.matches,
+        scan_count=min(scan_count, SCAN_COUNT_MAX),
+        program=program_of(selector),
+    )
+
+
+def program_of(selector: Selector) -> Program | None:
+    """The expression for the compiled twin, which asks the selector itself about what is unusual."""
+    if _expressions is None:
+        return None
+    program: Program = _expressions.Program(
+        selector.tree,
+        partial(wants_record, selector.matches),
+        partial(wants_text, selector.matches),
+    )
+    return program
 
 
 def no_filter_text(kind: str | None) -> str:

@@ -29,6 +29,7 @@ from cometmq.protocol.headers.pop import AckMessageHeader, ChangeInvisibleTimeHe
 from cometmq.protocol.refusal import Refused
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import AnswerError, Dispatcher
+from cometmq.remoting.times.request_times import RequestTimes
 from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.topics import TopicTable
 
@@ -55,7 +56,10 @@ class PopAckProcessor:
         dispatcher.add(RequestCode.ACK_MESSAGE, self.ack)
         dispatcher.add(RequestCode.BATCH_ACK_MESSAGE, self.batch_ack)
         dispatcher.add(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, self.change_invisible)
-        dispatcher.gather([RequestCode.ACK_MESSAGE], partial(self._finish, dispatcher.answer_error))
+        dispatcher.gather(
+            [RequestCode.ACK_MESSAGE],
+            partial(self._finish, dispatcher.answer_error, dispatcher.times),
+        )
 
     def ack(self, connection: Connection, command: Command) -> None:
         header = decode_fields(AckMessageHeader, command.ext)
@@ -104,7 +108,7 @@ class PopAckProcessor:
         }
         return command.reply(ext=ext)
 
-    def _finish(self, answer_error: AnswerError) -> None:
+    def _finish(self, answer_error: AnswerError, times: RequestTimes) -> None:
         """Append the gathered acknowledgements, and answer them."""
         acks, self._acks = self._acks, []
         askers, self._askers = self._askers, []
@@ -118,6 +122,8 @@ class PopAckProcessor:
                 answer_error(connection, command, self._refusal(outcome) or outcome)
                 continue
             reply = self._answer(connection, command, outcome)
+            if reply is not None and times.is_on:
+                times.answered(command.code, reply.code)
             if reply is not None and not command.flag & FLAG_ONEWAY:
                 connection.add_frame(encode_bytes(reply))
 

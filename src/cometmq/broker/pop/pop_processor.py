@@ -43,8 +43,10 @@ from cometmq.protocol.headers.pop import (
     PopMessageHeader,
 )
 from cometmq.protocol.refusal import Refused
+from cometmq.remoting.bounds.reached import Reached
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.remoting.times.request_times import RequestTimes
 from cometmq.store.meta.topics import TopicTable
 from cometmq.store.read.read_results import GetStatus
 
@@ -70,7 +72,10 @@ class PopProcessor:
         stats: BrokerStats,
         clock: Clock,
         loop: EventLoop,
+        reached: Reached,
+        times: RequestTimes,
     ) -> None:
+        self._times = times
         self._live = live
         self._pops = pops
         self._topics = topics
@@ -78,7 +83,7 @@ class PopProcessor:
         self._filters = filters
         self._stats = stats
         self._clock = clock
-        self.waiting = PopWaiting(self._rerun, clock=clock, loop=loop)
+        self.waiting = PopWaiting(self._rerun, clock=clock, loop=loop, reached=reached)
         self._apply(live.current)
         live.on_change(self._apply)
 
@@ -230,7 +235,8 @@ class PopProcessor:
             return ALL_MESSAGES
         try:
             if is_tag_type(kind):
-                return tag_filter(build_subscription(topic, text))
+                tags_max = self._live.current.filters.tags_max
+                return tag_filter(build_subscription(topic, text, tags_max=tags_max))
             if not self._live.current.filters.property_filter:
                 raise _refused(ResponseCode.SYSTEM_ERROR, no_filter_text(kind))
             if kind != SQL92:
@@ -240,6 +246,7 @@ class PopProcessor:
             raise _refused(
                 ResponseCode.SUBSCRIPTION_PARSE_FAILED,
                 f"parse the consumer's subscription failed: {error}",
+                bound=error.bound,
             ) from None
 
     def _pop(self, request: PopRequest) -> PopResult:
@@ -308,6 +315,7 @@ class PopProcessor:
         except Refused as refusal:
             reply = command.reply(refusal.code, refusal.remark, ext=refusal.ext)
         connection.send(reply)
+        waiter.took(self._times, reply.code)
 
     def _pop_again(self, waiter: Waiter, is_over: bool) -> Command | None:
         command = waiter.command
@@ -353,6 +361,8 @@ class PopProcessor:
         self._is_readable = is_readable(config.topics.permission)
         self.waiting.count_max = config.pop.waiting_max
         self.waiting.of_group_max = config.pop.waiting_of_group_max
+        self.waiting.of_connection_max = config.polling.parked_of_connection_max
+        self.waiting.bytes_max = config.polling.parked_bytes_max
         if config.identity.is_slave:
             self.waiting.release_all()
 
@@ -378,6 +388,6 @@ def _count_text(count: int) -> str:
     return f"expected at most {COUNT_MAX} messages for one pop, got maxMsgNums {count}"
 
 
-def _refused(code: ResponseCode, text: str) -> Refused:
+def _refused(code: ResponseCode, text: str, *, bound: str = "") -> Refused:
     """As RocketMQ: the fields of the reply are there, and say nothing."""
-    return Refused(code, text, ext=dict(_NO_RESULT))
+    return Refused(code, text, ext=dict(_NO_RESULT), bound=bound)

@@ -57,12 +57,14 @@ class PopRoom:
             times_max=times_max,
             is_retry_v2=lambda: live.current.pop.is_retry_v2,
             restore_topic=creation.restore,
+            stats=core.stats,
         )
         self.pops = Pops(
             store=core.store,
             log=revive_log,
             positions=PopPositions(core.offsets),
             clock=core.clock,
+            counts=core.stats.pop,
             wake=self.revival.added,
         )
         self._requests = PopProcessor(
@@ -74,6 +76,8 @@ class PopRoom:
             stats=core.stats,
             clock=core.clock,
             loop=core.loop,
+            reached=core.reached,
+            times=core.times,
         )
         self.waiting = self._requests.waiting
         core.store.arrivals.append(self.waiting)

@@ -42,3 +42,11 @@ def real_topic(topic: str, group: str, kind: str) -> str:
     if kind == RETRY_V1:
         return retry_topic_v1(group, topic)
     return retry_topic_v2(group, topic) if kind == RETRY_V2 else topic
+
+
+def retry_origin(topic: str, group: str) -> str:
+    """The topic that consumers ask for, of the one that a message was popped of."""
+    for prefix in (retry_topic_v1(group, ""), retry_topic_v2(group, "")):
+        if topic.startswith(prefix):
+            return topic.removeprefix(prefix)
+    return topic

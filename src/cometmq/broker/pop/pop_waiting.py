@@ -16,8 +16,9 @@ from typing import Final
 
 from cometmq.base.ports import Clock, EventLoop, Timer
 from cometmq.broker.pop.pop_topics import ANY_QUEUE, retry_topic_v1, retry_topic_v2
-from cometmq.broker.pull.parked_request import BYTES_MAX, ParkedRequest, Portions
+from cometmq.broker.pull.parked_request import ParkedRequest, Portions
 from cometmq.protocol.command import Command
+from cometmq.remoting.bounds.reached import Reached
 from cometmq.remoting.connection import Connection
 
 _TIMER_SECONDS_MIN: Final = 0.01
@@ -64,8 +65,14 @@ class PopWaiting:
     """Args: rerun: called with a pop that is woken or out of time; the second argument tells that it is the latter."""
 
     def __init__(
-        self, rerun: Callable[[Waiter, bool], None], *, clock: Clock, loop: EventLoop
+        self,
+        rerun: Callable[[Waiter, bool], None],
+        *,
+        clock: Clock,
+        loop: EventLoop,
+        reached: Reached,
     ) -> None:
+        self._reached = reached
         self._rerun = rerun
         self._clock = clock
         self._loop = loop
@@ -80,16 +87,24 @@ class PopWaiting:
         self._bytes = 0
         self.count_max = 0
         self.of_group_max = 0
+        self.of_connection_max = 0
+        self.bytes_max = 0
 
     def park(self, waiter: Waiter) -> bool:
         """False when there is no room."""
         key = (waiter.group, waiter.topic)
         of_group = self._waiters.get(key)
-        if (
-            self._count >= self.count_max
-            or len(of_group or ()) >= self.of_group_max
-            or self._bytes + waiter.size_bytes > BYTES_MAX
-        ):
+        bound = None
+        if self._count >= self.count_max:
+            bound = "maxPopPollingSize"
+        elif len(of_group or ()) >= self.of_group_max:
+            bound = "popPollingSize"
+        elif self._bytes + waiter.size_bytes > self.bytes_max:
+            bound = "parkedRequestBytesMax"
+        elif len(self._connections.get(waiter.connection, ())) >= self.of_connection_max:
+            bound = "clientParkedRequestsMax"
+        if bound is not None:
+            self._reached.count(bound)
             return False
         if of_group is None:
             of_group = self._waiters[key] = {}

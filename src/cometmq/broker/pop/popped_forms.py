@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from cometmq.broker.pop.pop_topics import retry_topic_v1, retry_topic_v2
 from cometmq.model.messages.properties import (
     ORIGIN_MESSAGE_ID,
     POP_HANDLE,
@@ -30,14 +29,6 @@ def queue_offsets(records: bytes | memoryview) -> Iterator[int]:
             raise BadRecord(f"expected a record at byte {at}, found a size of {size_bytes}")
         yield queue_offset
         at += size_bytes
-
-
-def origin_of(topic: str, group: str) -> str:
-    """The topic that consumers ask for, of the one that a message was popped of."""
-    for prefix in (retry_topic_v1(group, ""), retry_topic_v2(group, "")):
-        if topic.startswith(prefix):
-            return topic.removeprefix(prefix)
-    return topic
 
 
 def retry_form(record: Record, topic: str, pop_time: int) -> NewMessage:

@@ -24,6 +24,7 @@ import msgspec
 
 from cometmq.base.ports import Clock
 from cometmq.broker.filters.message_filter import ALL_MESSAGES, MessageFilter
+from cometmq.broker.metrics.pop_counts import ACK, CHECK_POINT, PopCounts
 from cometmq.broker.pop.check_points import Ack, CheckPoint, Key
 from cometmq.broker.pop.handle import Handle, Popped
 from cometmq.broker.pop.in_flight import InFlight
@@ -95,8 +96,10 @@ class Pops:
         log: ReviveLog,
         positions: PopPositions,
         clock: Clock,
+        counts: PopCounts,
         wake: Callable[[int], None],
     ) -> None:
+        self._counts = counts
         self._store = store
         self._log = log
         self._clock = clock
@@ -159,6 +162,7 @@ class Pops:
         )
         for point, place, one in zip(points, stored, taken, strict=True):
             self._add(point, place.queue_offset)
+            self._counts.written[one.topic, request.group, CHECK_POINT] += 1
             self.positions.move(
                 (request.group, one.topic, one.queue_id), one.found.next_offset, place.end_offset
             )
@@ -186,6 +190,7 @@ class Pops:
             return 0
         said = Ack(ack.key, tuple(sorted(offsets)))
         stored = self._log.put([self._log.ack_message(said, point.revive_queue_id)])
+        self._counts.written[ack.key.topic, ack.key.group, ACK] += 1
         self._done(said, stored[-1].queue_offset)
         return stored[-1].end_offset
 
@@ -211,6 +216,7 @@ class Pops:
                 if isinstance(stored, Exception):
                     outcomes[ack] = stored
                 else:
+                    self._counts.written[ack.key.topic, ack.key.group, ACK] += 1
                     self._done(ack, stored.queue_offset)
                     outcomes[ack] = stored.end_offset
         return [outcomes[ack] for ack in acks]
@@ -301,7 +307,7 @@ class Pops:
                 queue_id,
                 start,
                 count,
-                tags=None if wanted.tags is None else wanted.tags.__contains__,
+                tags=wanted.by_tag,
                 record=wanted.by_record,
                 scan_max=wanted.scan_count,
             )

@@ -47,10 +47,20 @@ class PopPositions:
     def is_waiting(self) -> bool:
         return bool(self._changes)
 
+    @property
+    def waiting_count(self) -> int:
+        """Changes that are not safe yet."""
+        return len(self._changes)
+
     def forget(self) -> None:
         """Go by the table alone again."""
         self._ahead.clear()
         self._changes.clear()
+
+    def peek(self, place: Place) -> int | None:
+        """Where the group is that pops there, if that is not in the table yet. Changes nothing."""
+        ahead = self._ahead.get(place)
+        return None if ahead is None else ahead.offset
 
     def query(self, place: Place) -> int:
         """-1 when there is none."""

@@ -13,10 +13,18 @@ from typing import Final
 
 from cometmq.base.errors import RecordTooLarge
 from cometmq.base.ports import Clock, EventLoop
+from cometmq.broker.broker_stats import BrokerStats
 from cometmq.broker.due_timer import DueTimer, seconds_until
+from cometmq.broker.metrics.pop_counts import CHECK_POINT
 from cometmq.broker.pop.check_points import Ack, CheckPoint
-from cometmq.broker.pop.pop_topics import NORMAL, kind_of, retry_topic_v1, retry_topic_v2
-from cometmq.broker.pop.popped_forms import dead_form, origin_of, retry_form
+from cometmq.broker.pop.pop_topics import (
+    NORMAL,
+    kind_of,
+    retry_origin,
+    retry_topic_v1,
+    retry_topic_v2,
+)
+from cometmq.broker.pop.popped_forms import dead_form, retry_form
 from cometmq.broker.pop.pops import Pops
 from cometmq.broker.pop.revive_log import ReviveLog
 from cometmq.model.messages.record import Record
@@ -49,7 +57,9 @@ class Revival:
         times_max: Callable[[str], int],
         is_retry_v2: Callable[[], bool],
         restore_topic: Callable[[str, int], None],
+        stats: BrokerStats,
     ) -> None:
+        self._stats = stats
         self._store = store
         self._log = log
         self._clock = clock
@@ -109,12 +119,15 @@ class Revival:
                 _skip(point, offset, str(error))
                 stored = self._log.put([word])
         pops.done(point, offset, stored[-1].queue_offset)
+        key = point.key
+        self._stats.pop.taken_up[key.topic, key.group, CHECK_POINT, point.revive_queue_id] += 1
 
     def _copy(self, point: CheckPoint, record: Record) -> NewMessage:
         group, topic = point.key.group, point.key.topic
-        origin = origin_of(topic, group)
+        origin = retry_origin(topic, group)
         if record.reconsume_times >= self._times_max(group):
             self.buried_count += 1
+            self._stats.dead_letter(origin, group)
             log.info(
                 "dead letter group=%s topic=%s reconsume_times=%d",
                 group,
@@ -123,6 +136,7 @@ class Revival:
             )
             return dead_form(record, dlq_topic(group), origin)
         self.revived_count += 1
+        self._stats.pop.tried_again[topic, group] += 1
         if kind_of(topic) == NORMAL:
             topic = (retry_topic_v2 if self._is_retry_v2() else retry_topic_v1)(group, topic)
         return retry_form(record, topic, point.key.pop_time)

@@ -10,6 +10,8 @@ bounded, too, and a connection whose replies wait to be taken is not read from m
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+from functools import partial
 from typing import Final
 
 from cometmq.base.errors import StoreError
@@ -17,6 +19,7 @@ from cometmq.broker.broker_stats import BrokerStats
 from cometmq.broker.config.broker_config import BrokerConfig
 from cometmq.broker.config.live_config import LiveConfig
 from cometmq.broker.filters.message_filter import SCAN_COUNT_MAX, MessageFilter
+from cometmq.broker.pull.cold_pulls import answered_from_memory
 from cometmq.broker.pull.pull_processor import PullProcessor
 from cometmq.broker.pull.pull_subscription import refused, unreadable
 from cometmq.broker.pull.slave_reads import keep_offset
@@ -31,6 +34,7 @@ from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.store.message_store import MessageStore
 from cometmq.store.read.bulk_reader import BulkLimits, BulkResult
+from cometmq.store.read.cold import NotInMemory
 from cometmq.store.read.read_results import GetStatus
 
 REPLY_BYTES_MAX: Final = 8 << 20
@@ -54,8 +58,17 @@ class BulkPullProcessor:
     def register(self, dispatcher: Dispatcher) -> None:
         dispatcher.add(RequestCode.BULK_PULL, self.pull)
 
-    def pull(self, connection: Connection, command: Command) -> Command:
+    def pull(self, connection: Connection, command: Command) -> Command | Awaitable[Command]:
         header = decode_fields(BulkPullHeader, command.ext)
+        answer = partial(self._answer, connection, command, header)
+        try:
+            return answer(may_wait=False)
+        except NotInMemory as cold:
+            return answered_from_memory(self._store.loader, cold, answer)
+
+    def _answer(
+        self, connection: Connection, command: Command, header: BulkPullHeader, may_wait: bool
+    ) -> Command:
         group, wanted = self._pulls.admit(connection, _as_pull(header))
         if wanted.function is not None:
             raise refused(
@@ -68,12 +81,14 @@ class BulkPullProcessor:
                 ResponseCode.INVALID_PARAMETER,
                 f"endOffset {end_offset} must be greater than offset {header.offset}",
             )
-        found = self._read(header, end_offset, wanted)
+        found = self._read(header, end_offset, wanted, may_wait=may_wait)
         if self._pulls.is_uncorrected:
             keep_offset(found, header.offset)
         return self._reply(command, header, group, found)
 
-    def _read(self, header: BulkPullHeader, end_offset: int, wanted: MessageFilter) -> BulkResult:
+    def _read(
+        self, header: BulkPullHeader, end_offset: int, wanted: MessageFilter, *, may_wait: bool
+    ) -> BulkResult:
         limits = BulkLimits(
             max_bytes=min(header.max_bytes, REPLY_BYTES_MAX),
             max_count=min(max(header.max_count, 1), REPLY_COUNT_MAX),
@@ -86,9 +101,10 @@ class BulkPullProcessor:
                 header.offset,
                 end_offset,
                 limits,
-                tags=None if wanted.tags is None else wanted.tags.__contains__,
+                tags=wanted.by_tag,
                 record=wanted.by_record,
                 unit=wanted.by_unit,
+                may_wait=may_wait,
             )
         except StoreError as error:
             raise unreadable(error) from error

@@ -11,12 +11,14 @@ Owned by the event loop. Next on a message's way: ``processors.pull``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
 from typing import Final, TypeVar
 
 from cometmq.base.ports import Clock, EventLoop
-from cometmq.broker.pull.parked_request import BYTES_MAX, ParkedRequest, Portions
+from cometmq.broker.config.config_slices import PollingConfig
+from cometmq.broker.pull.parked_request import ParkedRequest, Portions
 from cometmq.protocol.command import Command
+from cometmq.remoting.bounds.reached import Reached
 from cometmq.remoting.connection import Connection
 
 K = TypeVar("K")
@@ -55,7 +57,7 @@ class LongPolling:
     """Parks pulls. ``rerun`` is called once for each that was woken or ran out of time.
 
     Args:
-        capacity: most pulls parked at once.
+        limits: most pulls parked at once.
     """
 
     def __init__(
@@ -64,12 +66,14 @@ class LongPolling:
         *,
         clock: Clock,
         loop: EventLoop,
-        capacity: int,
+        limits: PollingConfig,
+        reached: Reached,
     ) -> None:
         self._rerun = rerun
         self._clock = clock
         self._loop = loop
-        self.capacity = capacity
+        self.limits = limits
+        self._reached = reached
         self._queues: dict[tuple[str, int], dict[ParkedPull, None]] = {}
         self._connections: dict[Connection, dict[ParkedPull, None]] = {}
         self._ticks: dict[int, dict[ParkedPull, None]] = {}
@@ -80,7 +84,8 @@ class LongPolling:
 
     def park(self, pull: ParkedPull, seconds: float) -> bool:
         """Hold a pull for so long; False when there is no room, and it must be answered now."""
-        if self._count >= self.capacity or self._bytes + pull.size_bytes > BYTES_MAX:
+        if (bound := self._bound(pull)) is not None:
+            self._reached.count(bound)
             return False
         # Rounded up: a pull is never answered before its time.
         pull.deadline_tick = int((self._clock.monotonic() + seconds) / TICK_SECONDS) + 1
@@ -147,6 +152,19 @@ class LongPolling:
         self._answer(list(self._queues))
         self._ready.run_all()
 
+    def _bound(self, pull: ParkedPull) -> str | None:
+        """The bound that one more pull would exceed."""
+        limits = self.limits
+        if self._count >= limits.parked_max:
+            return "pullThreadPoolQueueCapacity"
+        if self._bytes + pull.size_bytes > limits.parked_bytes_max:
+            return "parkedRequestBytesMax"
+        if len(self._connections.get(pull.connection, ())) >= limits.parked_of_connection_max:
+            return "clientParkedRequestsMax"
+        if len(self._queues.get((pull.topic, pull.queue_id), ())) >= limits.parked_of_queue_max:
+            return "queueParkedPullsMax"
+        return None
+
     def _answer(self, keys: list[tuple[str, int]]) -> None:
         for key in keys:
             for pull in list(self._queues[key]):
@@ -186,6 +204,11 @@ class LongPolling:
         self._count -= 1
         self._bytes -= pull.size_bytes
         return True
+
+    def by_queue(self) -> Iterator[str]:
+        """How many wait for each queue, for people."""
+        for (topic, queue_id), pulls in self._queues.items():
+            yield f"{topic}/{queue_id}: {len(pulls)} pulls"
 
     def __len__(self) -> int:
         return self._count

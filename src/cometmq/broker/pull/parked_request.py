@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Container, Iterable
+from time import monotonic
 from typing import Final, Generic, TypeVar
 
 from cometmq.base.ports import EventLoop
 from cometmq.protocol.command import Command
 from cometmq.remoting.connection import Connection
+from cometmq.remoting.times.request_times import RequestTimes, Wait
 
 PORTION: Final = 256
 """Requests that are run in one turn of the loop: some milliseconds."""
-BYTES_MAX: Final = 32 * 1024 * 1024
-"""What all parked requests of a kind may take; they are some hundred bytes each, unless somebody means harm."""
-
 Item = TypeVar("Item")
 
 
@@ -31,6 +30,7 @@ class ParkedRequest:
         "connection",
         "is_parked",
         "queue_id",
+        "since",
         "size_bytes",
         "tags",
         "topic",
@@ -56,6 +56,13 @@ class ParkedRequest:
         self.size_bytes = len(command.body) + sum(map(len, (command.ext or {}).values()))
         """What it takes as long as it is kept, roughly."""
         self.is_parked = False
+        self.since = monotonic()
+        """When it came."""
+
+    def took(self, times: RequestTimes, answer: int) -> None:
+        """It is answered now."""
+        seconds = monotonic() - self.since
+        times.took(self.command.code, answer, seconds, Wait.MESSAGE, peer=self.connection.peer)
 
     def accepts(self, tags_code: int, properties: bytes) -> bool:
         return (self.tags is None or tags_code in self.tags) and (

@@ -7,6 +7,7 @@ Stored bytes are shipped as they are, straight out of the log's mapping. A pull 
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from functools import partial
 from typing import Final
 
 from cometmq.base.errors import StoreError
@@ -19,8 +20,10 @@ from cometmq.broker.filters.consumer_filters import ConsumerFilters
 from cometmq.broker.filters.functions.pool import FilterFunctions, FunctionsBusy, FunctionUnusable
 from cometmq.broker.filters.functions.reading import read_by_function
 from cometmq.broker.filters.message_filter import SCAN_COUNT_MAX, MessageFilter
+from cometmq.broker.pull.cold_pulls import answered_from_memory
 from cometmq.broker.pull.long_polling import LongPolling, ParkedPull
 from cometmq.broker.pull.master_presence import MasterPresence
+from cometmq.broker.pull.pull_reply import found_head, reply_fields
 from cometmq.broker.pull.pull_subscription import PullSubscriptions, refused, unreadable
 from cometmq.broker.pull.slave_reads import (
     hold_seconds,
@@ -33,21 +36,28 @@ from cometmq.broker.topic_creation import TopicCreation
 from cometmq.model.flags import PullFlag, is_readable
 from cometmq.model.group import SubscriptionGroupConfig
 from cometmq.model.ids import MASTER_ID
+from cometmq.native.cut_pull import CutPull
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import FLAG_RESPONSE, Body, Command
 from cometmq.protocol.fields import decode_fields
+from cometmq.protocol.frame import with_parts
+from cometmq.protocol.header_json import decode_header
 from cometmq.protocol.headers.pull import PullMessageHeader
 from cometmq.protocol.refusal import Refused
+from cometmq.remoting.bounds.reached import Reached
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
+from cometmq.remoting.times.request_times import RequestTimes
 from cometmq.store.message_store import UNLIMITED, MessageStore
 from cometmq.store.meta.consumer_offsets import OffsetTable
 from cometmq.store.meta.topics import TopicTable
+from cometmq.store.read.cold import NotInMemory
 from cometmq.store.read.read_results import GetResult, GetStatus
 
 _COMMIT: Final = int(PullFlag.COMMIT_OFFSET)
 _SUSPEND: Final = int(PullFlag.SUSPEND)
 _LITE: Final = int(PullFlag.LITE_PULL)
+_SUCCESS: Final = int(ResponseCode.SUCCESS)
 
 SUSPEND_SECONDS_MAX: Final = 600.0
 """Longest time a pull is held, whatever it asks for."""
@@ -82,7 +92,10 @@ class PullProcessor:
         master: MasterPresence,
         clock: Clock,
         loop: EventLoop,
+        reached: Reached,
+        times: RequestTimes,
     ) -> None:
+        self._times = times
         self._store = store
         self._topics = topics
         self._offsets = offsets
@@ -98,7 +111,8 @@ class PullProcessor:
             self._rerun,
             clock=clock,
             loop=loop,
-            capacity=live.current.polling.parked_max,
+            limits=live.current.polling,
+            reached=reached,
         )
         self._is_slave = live.current.identity.is_slave
         self._apply(live.current)
@@ -120,9 +134,30 @@ class PullProcessor:
         if wanted.function is not None:
             self._commit(header)
             return self._pull_by_function(connection, command, header, group, wanted)
-        found = self._read(header, wanted)
+        try:
+            found = self._read(header, wanted, may_wait=False)
+        except NotInMemory as cold:
+            self._commit(header)
+            answer = partial(self._pull_again, connection, command, header)
+            return answered_from_memory(self._store.loader, cold, answer)
         self._commit(header)
         if self._waits(connection, command, header, wanted, found):
+            return None
+        return self._reply(command, header, group, found)
+
+    def _pull_again(
+        self, connection: Connection, command: Command, header: PullMessageHeader, may_wait: bool
+    ) -> Command | None:
+        """Answer a pull whose messages were loaded. What changed meanwhile is judged anew."""
+        group, wanted = self.admit(connection, header)
+        if (reset := self._reset(connection, header)) is not None:
+            return self._reply(command, header, group, reset)
+        if wanted.function is not None:
+            # The group's subscription has changed: its next pull goes by it.
+            unread = self._instead(header, GetStatus.NO_MATCHED_MESSAGE, header.queue_offset)
+            return self._reply(command, header, group, unread)
+        found = self._read(header, wanted, may_wait=may_wait)
+        if not connection.is_closed and self._waits(connection, command, header, wanted, found):
             return None
         return self._reply(command, header, group, found)
 
@@ -174,30 +209,30 @@ class PullProcessor:
             group, wanted = self.admit(connection, header)
             reset = self._reset(connection, header)
             if wanted.function is not None and reset is None:
-                connection.run_handler(
-                    self._rerun_by_function(connection, command, header, group, wanted)
-                )
+                connection.run_handler(self._rerun_by_function(parked, header, group, wanted))
                 return
             found = self._read(header, wanted) if reset is None else reset
             reply = self._reply(command, header, group, found)
         except Refused as refusal:
             reply = command.reply(refusal.code, refusal.remark, ext=refusal.ext)
         connection.send(reply)
+        parked.took(self._times, reply.code)
 
     async def _rerun_by_function(
         self,
-        connection: Connection,
-        command: Command,
+        parked: ParkedPull,
         header: PullMessageHeader,
         group: SubscriptionGroupConfig,
         wanted: MessageFilter,
     ) -> None:
+        connection, command = parked.connection, parked.command
         try:
             found = await self._read_by_function(header, wanted)
             reply = self._reply(command, header, group, found)
         except Refused as refusal:
             reply = command.reply(refusal.code, refusal.remark, ext=refusal.ext)
         connection.send(reply)
+        parked.took(self._times, reply.code)
 
     def admit(
         self, connection: Connection, header: PullMessageHeader
@@ -243,17 +278,22 @@ class PullProcessor:
         """Where to go on instead, if somebody has reset the group's position and this reader does not know it yet."""
         topic, queue_id = header.topic, header.queue_id
         offset = self._offsets.told_reset(header.consumer_group, topic, queue_id, connection.peer)
-        if offset is None:
-            return None
-        store = self._store
+        return None if offset is None else self._instead(header, GetStatus.OFFSET_RESET, offset)
+
+    def _instead(self, header: PullMessageHeader, status: GetStatus, offset: int) -> GetResult:
+        """Where to go on, without a read."""
+        store, topic, queue_id = self._store, header.topic, header.queue_id
         return GetResult(
-            GetStatus.OFFSET_RESET,
+            status,
             offset,
             max(store.min_offset(topic, queue_id), 0),
             store.max_offset(topic, queue_id),
         )
 
-    def _read(self, header: PullMessageHeader, wanted: MessageFilter) -> GetResult:
+    def _read(
+        self, header: PullMessageHeader, wanted: MessageFilter, *, may_wait: bool = True
+    ) -> GetResult:
+        """Raises NotInMemory if it would have to wait for the disk, and may not."""
         started = self._monotonic()
         try:
             found = self._store.get(
@@ -262,16 +302,17 @@ class PullProcessor:
                 header.queue_offset,
                 min(max(header.max_msg_nums, 1), SCAN_COUNT_MAX),
                 max_bytes=header.max_msg_bytes or UNLIMITED,
-                tags=None if wanted.tags is None else wanted.tags.__contains__,
+                tags=wanted.by_tag,
                 record=wanted.by_record,
                 scan_max=wanted.scan_count,
                 unit=wanted.by_unit,
+                may_wait=may_wait,
             )
         except StoreError as error:
             raise unreadable(error) from error
-        took_ms = int((self._monotonic() - started) * 1000)
-        if took_ms > self._stats.get_max_ms:
-            self._stats.get_max_ms = took_ms
+        took_ms = (self._monotonic() - started) * 1000
+        if took_ms >= self._stats.get_max_ms + 1:
+            self._stats.get_max_ms = int(took_ms)
         self._pulled(header, found)
         return found
 
@@ -340,29 +381,68 @@ class PullProcessor:
             self._stats.pulled(header.topic, header.consumer_group, found.count, found.size_bytes)
         else:
             self._stats.pulls_missed.count += 1
-        suggested: int = MASTER_ID
-        if self._is_slave_read:
-            suggested = suggested_id(
-                group,
-                lags=found.suggest_slave,
-                is_slave=self._is_slave,
-                is_master_there=self._master.is_there,
-            )
         parts: list[Body] | None = list(found.parts) if found.parts else None
         return Command(
             int(self.code_of(found.status, header.queue_offset)),
-            {
-                "suggestWhichBrokerId": str(suggested),
-                "nextBeginOffset": str(found.next_offset),
-                "minOffset": str(found.min_offset),
-                "maxOffset": str(found.max_offset),
-            },
+            reply_fields(
+                self._suggested(group, found),
+                found.next_offset,
+                found.min_offset,
+                found.max_offset,
+            ),
             b"",
             FLAG_RESPONSE,
             command.opaque,
             found.status.value,
             encoding=command.encoding,
             body_parts=parts,
+        )
+
+    def answer_admitted(
+        self,
+        connection: Connection,
+        header: PullMessageHeader,
+        group: SubscriptionGroupConfig,
+        wanted: MessageFilter,
+        pull: CutPull,
+    ) -> int | None:
+        """Do the same as ``pull`` for one in JSON that was admitted and not told of a reset, and does not filter by a
+        function. The code of the answer; None if there is none yet.
+
+        Raises:
+            NotInMemory: it would have to wait for the disk. Nothing was done.
+        """
+        found = self._read(header, wanted, may_wait=False)
+        self._commit(header)
+        if found.status is not GetStatus.FOUND:
+            command = decode_header(pull.header(), b"")
+            if self._waits(connection, command, header, wanted, found):
+                return None
+            reply = self._reply(command, header, group, found)
+            connection.send(reply)
+            return reply.code
+        size_bytes = found.size_bytes
+        self._stats.pulled(header.topic, header.consumer_group, found.count, size_bytes)
+        head = found_head(
+            self._suggested(group, found),
+            found.next_offset,
+            found.min_offset,
+            found.max_offset,
+            pull.opaque,
+            size_bytes,
+        )
+        connection.send_parts(with_parts(head, found.parts, size_bytes))
+        return _SUCCESS
+
+    def _suggested(self, group: SubscriptionGroupConfig, found: GetResult) -> int:
+        """The broker to pull from next."""
+        if not self._is_slave_read:
+            return MASTER_ID
+        return suggested_id(
+            group,
+            lags=found.suggest_slave,
+            is_slave=self._is_slave,
+            is_master_there=self._master.is_there,
         )
 
     def code_of(self, status: GetStatus, offset: int) -> ResponseCode:
@@ -389,7 +469,7 @@ class PullProcessor:
         self._short_polling_seconds = config.polling.short_polling_ms / 1000
         self._is_slave_read = config.consumers.slave_read
         self._is_uncorrected = config.identity.is_slave and not config.consumers.checks_at_slave
-        self.long_polling.capacity = config.polling.parked_max
+        self.long_polling.limits = config.polling
         if self._is_slave is not config.identity.is_slave:
             self._is_slave = config.identity.is_slave
             self.long_polling.release_all()

@@ -6,6 +6,7 @@ from cometmq.broker.access.may_touch import MayTouch
 from cometmq.broker.core import BrokerCore
 from cometmq.broker.filters.functions.pool import FilterFunctions
 from cometmq.broker.pull.bulk_pull_processor import BulkPullProcessor
+from cometmq.broker.pull.known_pulls import KnownPulls
 from cometmq.broker.pull.offset_processor import OffsetProcessor
 from cometmq.broker.pull.pull_processor import PullProcessor
 from cometmq.broker.pull.query_processor import QueryProcessor
@@ -22,7 +23,6 @@ class PullRoom:
     def __init__(
         self, core: BrokerCore, *, functions: FilterFunctions, may_touch: MayTouch
     ) -> None:
-        self._read_ahead = core.store.read_ahead
         self._pulls = PullProcessor(
             live=core.live,
             store=core.store,
@@ -36,6 +36,18 @@ class PullRoom:
             master=core.master,
             clock=core.clock,
             loop=core.loop,
+            reached=core.reached,
+            times=core.times,
+        )
+        self._known_pulls = KnownPulls(
+            self._pulls,
+            live=core.live,
+            topics=core.topics,
+            groups=core.groups,
+            clients=core.clients,
+            filters=core.filters,
+            offsets=core.offsets,
+            times=core.times,
         )
         self.long_polling = self._pulls.long_polling
         core.store.arrivals.append(self.long_polling)
@@ -48,8 +60,7 @@ class PullRoom:
         self._queries = QueryProcessor(core.store, core.live, may_touch)
 
     def register(self, ports: RequestPorts) -> None:
-        ports.serve_reads(self._pulls, self._bulk_pulls)
+        ports.serve_reads(self._pulls, self._known_pulls, self._bulk_pulls)
         ports.serve(self._offsets, self._queries)
-        ports.main.in_spare_time = self._read_ahead
         ports.on_close(self.long_polling.forget)
         ports.on_drain(self.long_polling.answer_all)

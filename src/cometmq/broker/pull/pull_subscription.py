@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from cometmq.base.errors import StoreError, UsageError
@@ -26,6 +27,11 @@ from cometmq.protocol.headers.pull import PullMessageHeader
 from cometmq.protocol.refusal import Refused
 
 _SUBSCRIPTION: Final = int(PullFlag.SUBSCRIPTION)
+
+KEPT_MAX: Final = 1024
+"""Filters by tags that pulls brought themselves, kept for the next pull."""
+KEPT_CHARS_MAX: Final = 256
+"""A longer one is made anew for each pull."""
 
 
 class PullSubscriptions:
@@ -55,7 +61,10 @@ class PullSubscriptions:
         kind, text = header.expression_type, header.subscription
         try:
             if is_tag_type(kind):
-                return tag_filter(build_subscription(header.topic, text))
+                tags_max = self._live.current.filters.tags_max
+                if text is not None and len(text) > KEPT_CHARS_MAX:
+                    return _filter_by_tags(header.topic, text, tags_max)
+                return _kept_filter_by_tags(header.topic, text, tags_max)
             if kind == PYTHON:
                 return self._function_filter(text or "")
             self._refuse_expression(kind)
@@ -66,6 +75,7 @@ class PullSubscriptions:
             raise refused(
                 ResponseCode.SUBSCRIPTION_PARSE_FAILED,
                 f"parse the consumer's subscription failed: {error}",
+                bound=error.bound,
             ) from None
 
     def _registered(
@@ -131,9 +141,16 @@ class PullSubscriptions:
         return subscription
 
 
-def refused(code: ResponseCode, text: str) -> Refused:
+def _filter_by_tags(topic: str, text: str | None, tags_max: int) -> MessageFilter:
+    return tag_filter(build_subscription(topic, text, tags_max=tags_max))
+
+
+_kept_filter_by_tags = lru_cache(maxsize=KEPT_MAX)(_filter_by_tags)
+
+
+def refused(code: ResponseCode, text: str, *, bound: str = "") -> Refused:
     """A refusal of a pull: without any of the fields of its reply."""
-    return Refused(code, text, ext={})
+    return Refused(code, text, ext={}, bound=bound)
 
 
 def unreadable(error: StoreError) -> Refused:

@@ -23,7 +23,7 @@ from cometmq.broker.replication.ha_wire import Piece
 REPORT_SECONDS: Final = 5.0
 """A slave says something at least this often; masters disconnect those who are silent for 20 s."""
 SILENCE_SECONDS: Final = 20.0
-"""A master that sends nothing for so long is gone, or the network is: connect again."""
+"""A master that sends nothing for so long is gone, or the network is: connect again. A setting may say otherwise."""
 LOOK_BACK_BYTES: Final = 64 * 1024
 """How much of the log's end is compared at first; more when nothing of it agrees."""
 LOOK_BACK_FACTOR: Final = 16
@@ -122,9 +122,12 @@ Instruction = Report | Append | CutTail | Reconnect | Refuse | Say | Note
 class Follow:
     """One slave, over any number of connections."""
 
-    def __init__(self, log: OwnLog, file_bytes: int) -> None:
+    def __init__(
+        self, log: OwnLog, file_bytes: int, silence_seconds: float = SILENCE_SECONDS
+    ) -> None:
         self._log = log
         self._file_bytes = file_bytes
+        self._silence_seconds = silence_seconds
         self._look_back = LOOK_BACK_BYTES
         self._is_following = False
         self._dispute: _Dispute | None = None
@@ -183,8 +186,8 @@ class Follow:
 
     def tick(self, now: float) -> list[Instruction]:
         """To be called every second or so."""
-        if now - self._heard_at > SILENCE_SECONDS:
-            return [Reconnect(f"the master sent nothing for {SILENCE_SECONDS:g} s")]
+        if now - self._heard_at > self._silence_seconds:
+            return [Reconnect(f"the master sent nothing for {self._silence_seconds:g} s")]
         if now - self._reported_at >= REPORT_SECONDS:
             return [self._report(self._log.end if self._is_following else self._first, now)]
         return []

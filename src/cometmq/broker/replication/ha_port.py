@@ -13,11 +13,19 @@ from cometmq.broker.replication.ha_wire import ReportReader
 from cometmq.broker.replication.master_link import MasterLink, MasterLog, MasterWire
 from cometmq.broker.replication.replicas import Replicas
 from cometmq.broker.replication.replication_config import ReplicationConfig, is_allowed
+from cometmq.remoting.bounds.reached import Reached
+from cometmq.remoting.certificates.handshakes import Handshakes
+from cometmq.remoting.listener import Listener, bind
 
 logger = logging.getLogger("cometmq.broker")
 
 TICK_SECONDS: Final = 1.0
+BACKLOG: Final = 100
 NOT_ALLOWED: Final = "its address is not in haAllowedAddresses"
+
+
+def _everybody(host: str, subject: str) -> str | None:
+    return None
 
 
 class HaPort:
@@ -28,6 +36,10 @@ class HaPort:
         broker that may itself be wrong. Who only reads is served all the same.
     on_change: told after a slave came, left or confirmed more.
     wire: how to speak to a slave that has connected.
+    admits: why a host, with the name in its certificate, may not connect, though haAllowedAddresses says nothing
+        about it; None when it may. Asked again every second.
+    handshakes: speak TLS only.
+    reached: counts connections too many.
     """
 
     def __init__(
@@ -39,7 +51,13 @@ class HaPort:
         is_master: Callable[[], bool],
         on_change: Callable[[], None],
         wire: Callable[[], MasterWire] = ReportReader,
+        admits: Callable[[str, str], str | None] = _everybody,
+        handshakes: Handshakes | None = None,
+        reached: Reached | None = None,
     ) -> None:
+        self._admits_host = admits
+        self._handshakes = handshakes
+        self._reached = reached or Reached()
         self.replicas = replicas
         self._log = log
         self._config = config
@@ -48,6 +66,7 @@ class HaPort:
         self._wire = wire
         self._links: dict[MasterLink, None] = {}
         self._server: asyncio.Server | None = None
+        self._listener: Listener | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -68,21 +87,40 @@ class HaPort:
         """
         loop = asyncio.get_running_loop()
         try:
-            self._server = await loop.create_server(self._accept, bind_address or None, port)
-        except OSError as error:
+            if self._handshakes is not None:
+                self._listener = await self._listen(self._handshakes, bind_address, port)
+            else:
+                self._server = await loop.create_server(self._accept, bind_address or None, port)
+        except (OSError, RemotingError) as error:
             raise RemotingError(
                 f"cannot listen for slaves on {bind_address}:{port}: {error}; set haListenPort to a free port"
             ) from None
         self._timer = loop.call_later(TICK_SECONDS, self._tick)
+        if self._listener is not None:
+            return self._listener.port
+        assert self._server is not None
         return int(self._server.sockets[0].getsockname()[1])
+
+    async def _listen(self, handshakes: Handshakes, host: str, port: int) -> Listener:
+        """Raises RemotingError."""
+        sockets = await bind(
+            host, port, backlog=BACKLOG, send_buffer_bytes=0, receive_buffer_bytes=0
+        )
+        return Listener(sockets, lambda sock, _: handshakes.begin(sock, self._accept))
 
     async def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+        if self._handshakes is not None:
+            await self._handshakes.stop()
         if self._server is not None:
             self._server.close()
-            self.disconnect("this broker stops serving slaves")
+        self.disconnect("this broker stops serving slaves")
+        if self._server is not None:
             await self._server.wait_closed()
             self._server = None
 
@@ -126,7 +164,7 @@ class HaPort:
     # Inside.
 
     def _accept(self) -> asyncio.Protocol:
-        link = MasterLink(
+        return MasterLink(
             self._log,
             self,
             self._limits,
@@ -134,17 +172,21 @@ class HaPort:
             loop=asyncio.get_running_loop(),
             admits=self._admits,
         )
-        self._links[link] = None
-        return link
 
-    def _admits(self, link: MasterLink, host: str) -> str | None:
-        """Why a peer may not be a slave here; None when it may."""
+    def _admits(self, link: MasterLink) -> str | None:
+        """Why a peer that has connected may not be a slave here; None when it may."""
+        self._links[link] = None
         config = self._config()
         if len(self._links) > config.slaves_max:
+            self._reached.count("haConnectionsMax")
             return f"there are {config.slaves_max} connections already (haConnectionsMax)"
-        if not is_allowed(host, config.allowed_addresses):
-            return NOT_ALLOWED
-        return None
+        return self._refusal(link)
+
+    def _refusal(self, link: MasterLink) -> str | None:
+        allowed = self._config().allowed_addresses
+        if not allowed:
+            return self._admits_host(link.host, link.subject)
+        return None if is_allowed(link.host, allowed) else NOT_ALLOWED
 
     def _limits(self) -> FeedLimits:
         config = self._config()
@@ -157,9 +199,9 @@ class HaPort:
 
     def _tick(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
-        allowed = self._config().allowed_addresses
         for link in list(self._links):
-            if is_allowed(link.host, allowed):
+            refusal = self._refusal(link)
+            if refusal is None:
                 link.tick()
             else:
-                link.close(NOT_ALLOWED)
+                link.close(refusal)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -36,11 +37,18 @@ class Healer:
     store: its damaged records are healed.
     peers: replication addresses of the brokers that have the same log, now.
     file_bytes: the size of a log file.
+    tls: connect with it.
     """
 
     def __init__(
-        self, store: MessageStore, peers: Callable[[], Sequence[str]], *, file_bytes: int
+        self,
+        store: MessageStore,
+        peers: Callable[[], Sequence[str]],
+        *,
+        file_bytes: int,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        self._tls = tls
         self._store = store
         self._peers = peers
         self._file_bytes = file_bytes
@@ -130,7 +138,7 @@ class Healer:
         fetch = RecordFetch(damage, *self._own_bytes(damage))
         host, port = split_address(address)
         async with asyncio.timeout(FETCH_SECONDS_MAX):
-            reader, writer = await asyncio.open_connection(host, port)
+            reader, writer = await asyncio.open_connection(host, port, ssl=self._tls)
             try:
                 writer.write(encode_report(ONLY_READS) + encode_report(fetch.asked_from))
                 transfers = TransferReader()

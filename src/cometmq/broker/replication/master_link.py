@@ -14,6 +14,7 @@ from typing import Final, Protocol, cast
 from cometmq.base.errors import RemoteProtocolError
 from cometmq.broker.replication.feed import Feed, FeedLimits, LogSpan
 from cometmq.broker.replication.ha_wire import SlaveIdentity
+from cometmq.remoting.certificates.subject import peer_subject
 
 logger = logging.getLogger("cometmq.broker")
 
@@ -88,13 +89,15 @@ class MasterLink(asyncio.Protocol):
         wire: MasterWire,
         *,
         loop: asyncio.AbstractEventLoop,
-        admits: Callable[[MasterLink, str], str | None],
+        admits: Callable[[MasterLink], str | None],
     ) -> None:
         """
         Args:
-            admits: why a peer at this address may not be a slave; None when it may.
+            admits: why this peer, which has just connected, may not be a slave; None when it may.
         """
         self.peer = self.host = "?"
+        self.subject = ""
+        """The name in the certificate of the peer, if it has one."""
         self.feed = Feed(limits(), loop.time())
         self.bytes_per_second = 0
         """Sent in the last second."""
@@ -164,7 +167,8 @@ class MasterLink(asyncio.Protocol):
         host, port, *_ = transport.get_extra_info("peername") or ("?", 0)
         self.host = host
         self.peer = f"{host}:{port}"
-        refusal = self._admits(self, host)
+        self.subject = peer_subject(transport)
+        refusal = self._admits(self)
         if refusal is not None:
             self._refuse(refusal)
 

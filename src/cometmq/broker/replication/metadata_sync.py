@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast
 
 import msgspec
 
+from cometmq.access.accounts.sealed_table import Exchange
 from cometmq.base.errors import CometError
 from cometmq.broker.config.broker_config import BrokerConfig
 from cometmq.broker.core import BrokerCore
@@ -86,6 +87,8 @@ class SinkLanes(Protocol):
 
 class AccountsOfMaster(Protocol):
     """What is needed of ``AccountKeeper``."""
+
+    def exchange(self) -> Exchange: ...
 
     async def take_over(self, body: bytes) -> None: ...
 
@@ -310,7 +313,7 @@ class MetadataSync:
     async def _offsets(self, master: str) -> None:
         offsets, strays = self._core.offsets, self._strays
         body = bytes((await self._ask(master, sync_plan.OFFSETS)).body)
-        is_same = self._digests.get(sync_plan.OFFSETS) == sha256(body).digest()
+        is_same = self._is_known(sync_plan.OFFSETS, body)
         if is_same and offsets.change_count == self._offsets_count and not strays:
             return
         table = await self._decoded(master, partial(decode_offsets, body))
@@ -384,8 +387,10 @@ class MetadataSync:
     async def _account_table(self, master: str) -> None:
         if self._accounts is None:
             return
-        body = await self._new_body(master, sync_plan.ACCOUNTS)
-        if body is not None:
+        exchange = self._accounts.exchange()
+        sealed = bytes((await self._ask(master, sync_plan.ACCOUNTS, exchange.ext)).body)
+        body = await self._decoded(master, partial(exchange.opened, sealed))
+        if not self._is_known(sync_plan.ACCOUNTS, body):
             await self._accounts.take_over(body)
             self._taken(sync_plan.ACCOUNTS, body)
 
@@ -425,7 +430,11 @@ class MetadataSync:
     async def _new_body(self, master: str, question: Question) -> bytes | None:
         """The answer to a question; None if it is the one that was taken over last."""
         body = bytes((await self._ask(master, question)).body)
-        return None if self._digests.get(question) == sha256(body).digest() else body
+        return None if self._is_known(question, body) else body
+
+    def _is_known(self, question: Question, body: bytes) -> bool:
+        """Whether it is the answer that was taken over last."""
+        return self._digests.get(question) == sha256(body).digest()
 
     def _taken(self, question: Question, body: bytes) -> None:
         self._digests[question] = sha256(body).digest()

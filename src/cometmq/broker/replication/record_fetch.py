@@ -7,10 +7,10 @@ both logs are the same there, even if nothing of the own record is left.
 from __future__ import annotations
 
 from typing import Final
-from zlib import crc32
 
 from cometmq.base.errors import CometError
 from cometmq.broker.replication.ha_wire import Piece
+from cometmq.model.messages.checksum import crc32
 from cometmq.model.messages.record import BadRecord, Record, decode_record
 from cometmq.model.messages.record_layout import CRC_FIELD, CRC_MASK, SIZE, body_at
 from cometmq.store.files.record_scan import RECORD_BYTES_MAX

@@ -33,9 +33,16 @@ class ReplicationConfig:
     )
     allowed_addresses: str = setting(
         "haAllowedAddresses",
-        "Addresses or networks (10.0.0.0/24) that slaves may connect from, separated by semicolons. Empty: any.",
+        "Addresses or networks (10.0.0.0/24) that slaves may connect from, separated by semicolons. Empty: any; with "
+        "accounts, those from which a super user's requests have come lately.",
         default="",
         live=True,
+    )
+    is_tls: bool = setting(
+        "haTlsEnable",
+        "Replicate over TLS only: the port for slaves with the tls.server settings, the way to the master with the "
+        "tls.client ones. RocketMQ's brokers cannot.",
+        default=False,
     )
     slaves_max: int = setting(
         "haConnectionsMax", "Most slaves at a time.", default=16, low=1, high=1024, live=True
@@ -57,7 +64,7 @@ class ReplicationConfig:
     )
     silence_ms: int = setting(
         "haHousekeepingInterval",
-        "A slave that says nothing for this many milliseconds is disconnected.",
+        "Master or slave, whoever says nothing for so many milliseconds is disconnected.",
         default=20_000,
         low=1000,
         live=True,

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from typing import Final
 
+from cometmq.base.errors import ConfigError
+from cometmq.broker.access.replica_door import ReplicaDoor
+from cometmq.broker.config.broker_config import BrokerConfig
 from cometmq.broker.core import BrokerCore, cut_offsets
 from cometmq.broker.registration import MasterPlace, Registration
 from cometmq.broker.replication.acting.member_group import ActingMaster
@@ -21,8 +25,10 @@ from cometmq.broker.replication.ha_wire import ReportReader
 from cometmq.broker.replication.heal import Healer
 from cometmq.broker.replication.log_peers import LogPeers
 from cometmq.broker.replication.metadata_sync import MetadataSync
-from cometmq.broker.replication.slave_link import SlaveLink
+from cometmq.broker.replication.slave_link import SlaveLink, SlaveWire, plain_wire
 from cometmq.broker.request_ports import RequestPorts
+from cometmq.model.address import split_address
+from cometmq.remoting.certificates.handshakes import Handshakes
 from cometmq.store.message_store import MessageStore
 
 log = logging.getLogger("cometmq.broker")
@@ -40,6 +46,10 @@ class ReplicationRoom:
         metadata: copies the master's tables.
         acting: knows the other brokers of this name.
         switch: what there is to it under a controller; None without one.
+        door: who may connect to the port for slaves, and how a slave proves who it is; None: anybody.
+
+    Raises:
+        ConfigError: haTlsEnable without what TLS needs.
     """
 
     def __init__(
@@ -49,10 +59,13 @@ class ReplicationRoom:
         metadata: MetadataSync,
         acting: ActingMaster,
         switch: Autoswitch | None = None,
+        door: ReplicaDoor | None = None,
     ) -> None:
         self._core = core
+        self._door = door
+        accepting, connecting = _tls(core.live.current)
         self._registration = registration
-        self._metadata = metadata
+        self.metadata = metadata
         self.switch = switch
         self._master: MasterPlace | None = None
         self._expected: str | None = None
@@ -66,22 +79,40 @@ class ReplicationRoom:
             is_master=lambda: not core.live.current.identity.is_slave,
             on_change=self._slaves_changed,
             wire=ReportReader if switch is None else switch.master_wire,
+            admits=self._admits,
+            handshakes=(
+                None
+                if accepting is None
+                else Handshakes(accepting, core.live.current.remoting, core.reached)
+            ),
+            reached=core.reached,
         )
         core.store.watermarks.on_append = self.port.log_grew
         self.link = SlaveLink(
             core.store.replica,
             file_bytes=core.store.config.log.file_bytes,
-            wire=None if switch is None else switch.slave_wire,
+            wire=self._plain_wire() if switch is None else switch.slave_wire,
             cut_tail=self._cut_tail,
             open_log=core.store.open_again,
             on_agreed=self._agreed,
             on_lost=self._lost,
+            knock=None if door is None else self._knock,
+            tls=connecting,
         )
         self._peers = LogPeers(acting.members, self._master_ha_address)
         self.acting = acting
-        self._healer = Healer(core.store, self._peers, file_bytes=core.store.config.log.file_bytes)
+        self._healer = Healer(
+            core.store,
+            self._peers,
+            file_bytes=core.store.config.log.file_bytes,
+            tls=connecting,
+        )
         self._requests = HaRequests(core, self.port, self.link, registration)
         registration.on_master = self._found
+
+    def _plain_wire(self) -> SlaveWire:
+        store, config = self._core.store, self._core.live.current.replication
+        return plain_wire(store.replica, store.config.log.file_bytes, config.silence_ms / 1000)
 
     @property
     def expected(self) -> str | None:
@@ -112,7 +143,7 @@ class ReplicationRoom:
     def follow(self) -> None:
         """Follow the master, as soon as it is known."""
         self._is_following = True
-        self._metadata.start()
+        self.metadata.start()
         self._go()
 
     async def stop_following(self) -> None:
@@ -120,7 +151,7 @@ class ReplicationRoom:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        await self._metadata.stop()
+        await self.metadata.stop()
         await self.link.stop()
         self._core.master.note(False)
         self.forget_master()
@@ -140,7 +171,7 @@ class ReplicationRoom:
             return
         self._expected = address
         if self._master is not None and self._master.address != address:
-            self._metadata.follow(None)
+            self.metadata.follow(None)
             self.link.follow(None)
             self._core.master.note(False)
             self.forget_master()
@@ -151,7 +182,7 @@ class ReplicationRoom:
         if self.switch is not None and master.address != self._expected:
             return
         if master != self._master:
-            self._metadata.follow(None)
+            self.metadata.follow(None)
             log.info("master found address=%s ha_address=%s", master.address, master.ha_address)
         self._master = master
         self._go()
@@ -184,11 +215,25 @@ class ReplicationRoom:
         self._core.master.note(True)
         self._core.store.hidden.show_all()
         if self._master is not None:
-            self._metadata.follow(self._master.address)
+            self.metadata.follow(self._master.address)
 
     def _lost(self) -> None:
+        # Who answers at the master's address from now on may be another, or the same without its disk. The log has to
+        # agree again first.
+        self.metadata.follow(None)
         self._core.master.note(False)
         self._registration.renew()
+
+    def _admits(self, host: str, subject: str) -> str | None:
+        master = self._master_ha_address()
+        if master is not None and split_address(master)[0] == host:
+            # It asks for pieces of the log to heal its own.
+            return None
+        return None if self._door is None else self._door.refusal(host, subject)
+
+    async def _knock(self) -> None:
+        if self._door is not None and self._master is not None:
+            await self._door.knock(self._master.address)
 
     def _ask(self) -> None:
         self._timer = None
@@ -210,10 +255,23 @@ class ReplicationRoom:
         # Who follows this broker has what was cut, and must compare again.
         self.port.disconnect("this log was cut")
         cut_offsets(self._core.offsets, self._core.store)
-        self._metadata.cut(offset)
+        self.metadata.cut(offset)
 
     def __repr__(self) -> str:
         return f"<ReplicationRoom slaves={len(self._core.replicas)} master={self._master}>"
+
+
+def _tls(config: BrokerConfig) -> tuple[ssl.SSLContext | None, ssl.SSLContext | None]:
+    """To accept slaves with, and to connect to a master with."""
+    if not config.replication.is_tls:
+        return None, None
+    accepting, connecting = config.tls.live_server_context(), config.tls.live_client_context()
+    if accepting is None or connecting is None:
+        raise ConfigError(
+            "haTlsEnable=true needs a certificate for slaves, and TLS for the way to the master: set "
+            "tls.server.certPath, tls.server.keyPath and tls.enable=true"
+        )
+    return accepting, connecting
 
 
 class _StoreLog:

@@ -49,6 +49,11 @@ class Role:
         """Whether the broker is what the settings say."""
         return self._is_slave == self._wants_to_follow
 
+    @property
+    def is_fenced(self) -> bool:
+        """Whether nobody has said yet what it is."""
+        return self._is_fenced
+
     async def take_up(self) -> None:
         """Begin in the role of the settings, but tell nobody yet: a broker that starts opens its ports first.
 

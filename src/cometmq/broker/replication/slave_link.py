@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from cometmq.base.errors import CometError, CorruptFile, DiskFull, RemoteProtocolError
 from cometmq.broker.replication.follow import (
+    SILENCE_SECONDS,
     Append,
     CutTail,
     Follow,
@@ -90,9 +92,12 @@ class SlaveWire:
     note: Callable[[object], None] = _note_nothing
 
 
-def plain_wire(replica: ReplicaLog, file_bytes: int) -> SlaveWire:
+def plain_wire(
+    replica: ReplicaLog, file_bytes: int, silence_seconds: float = SILENCE_SECONDS
+) -> SlaveWire:
     """The default wire."""
-    return SlaveWire(Follow(replica, file_bytes), TransferReader, encode_report)
+    following = Follow(replica, file_bytes, silence_seconds)
+    return SlaveWire(following, TransferReader, encode_report)
 
 
 class SlaveLink:
@@ -104,6 +109,8 @@ class SlaveLink:
     open_log: called before each try. A cut that failed may have left the log closed.
     on_agreed: called when the master is known to be the right one: both logs agree, or there is none here yet.
     on_lost: called before each new try: the master may be elsewhere by now.
+    knock: called before each try: proves to the master that a broker is about to connect.
+    tls: connect with it.
     """
 
     def __init__(
@@ -116,7 +123,11 @@ class SlaveLink:
         open_log: Callable[[], None] = _nothing,
         on_agreed: Callable[[], None] = _nothing,
         on_lost: Callable[[], None] = _nothing,
+        knock: Callable[[], Awaitable[None]] | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        self._knock = knock
+        self._tls = tls
         self._replica = replica
         self._wire = wire or plain_wire(replica, file_bytes)
         self._follow = self._wire.following
@@ -195,10 +206,12 @@ class SlaveLink:
         while self._replica.dispatch(self._follow.shown_to):  # noqa: ASYNC110 - others have their turn meanwhile
             # What cannot be dispatched is no reason to take more.
             await asyncio.sleep(0)
+        if self._knock is not None:
+            await self._knock()
         host, port = split_address(address)
         async with asyncio.timeout(CONNECT_SECONDS_MAX):
             _, protocol = await loop.create_connection(
-                lambda: _Connection(self._came, self._wire), host, port
+                lambda: _Connection(self._came, self._wire), host, port, ssl=self._tls
             )
         connection = self._connection = protocol
         try:

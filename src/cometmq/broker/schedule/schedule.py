@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from cometmq.base.ports import Clock, EventLoop
-from cometmq.broker.broker_stats import BrokerStats
+from cometmq.broker.broker_stats import DELAY, BrokerStats
 from cometmq.broker.config.live_config import LiveConfig
 from cometmq.broker.schedule.delay_delivery import Delivery
 from cometmq.broker.schedule.delay_progress import Progress
@@ -62,7 +62,7 @@ class Schedule:
         self._stats = stats
         self._levels = DelayLevels(live.current.store.queues.message_delay_level)
         self._restore_topic = restore_topic
-        self.tally = stats.topic_put(SCHEDULE_TOPIC)
+        self.tally = stats.topic_put(SCHEDULE_TOPIC, DELAY)
         """Whoever puts a message counts it here; once it is delivered it counts for its own topic."""
         self._delivery = Delivery(
             store=store, levels=self._levels, clock=clock, loop=loop, put=self._deliver
@@ -139,9 +139,7 @@ class Schedule:
     def _deliver(self, message: NewMessage) -> None:
         self._restore_topic(message.topic, message.queue_id + 1)
         stored = self._store.put(message)
-        tally = self._stats.topic_put(message.topic)
-        tally.count += 1
-        tally.size_bytes += stored.size_bytes
+        self._stats.topic_put(message.topic, DELAY).add(stored.size_bytes)
 
     async def _save_again_and_again(self) -> None:
         while True:

@@ -24,6 +24,7 @@ from cometmq.broker.config.config_slices import FlowControlConfig
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.remoting.connection import Connection
+from cometmq.remoting.times.request_times import RequestTimes
 
 _SENDS: Final = frozenset(
     {RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE}
@@ -35,7 +36,14 @@ NO_LIMIT: Final = 2**31 - 1
 class FlowControl:
     """``guard`` stands before the processors; while the broker is calm it costs one test."""
 
-    def __init__(self, config: FlowControlConfig, *, log_file_bytes: int = 1 << 30) -> None:
+    def __init__(
+        self,
+        config: FlowControlConfig,
+        *,
+        log_file_bytes: int = 1 << 30,
+        times: RequestTimes | None = None,
+    ) -> None:
+        self._times = times or RequestTimes()
         self._config = config
         self._log_file_bytes = log_file_bytes
         self._patience = _patience(config)
@@ -73,7 +81,14 @@ class FlowControl:
         if self.is_calm:
             return None
         text = self.refusal(command.code)
-        return None if text is None else command.reply(ResponseCode.SYSTEM_BUSY, text)
+        if text is None:
+            return None
+        self._times.refuse(command.code, text[1 : text.index("]")].lower())
+        return command.reply(ResponseCode.SYSTEM_BUSY, text)
+
+    def is_idle(self) -> bool:
+        """Whether the guard lets everything pass."""
+        return self.is_calm
 
     def refusal(self, code: int) -> str | None:
         """Why a request of this code is refused now."""

@@ -176,8 +176,7 @@ class ReplyProcessor:
         except (CometError, OSError) as error:
             log.warning("reply not stored topic=%s error=%s", message.topic, error)
             return {}
-        target.tally.count += 1
-        target.tally.size_bytes += stored.size_bytes
+        target.tally.add(stored.size_bytes)
         return _place(
             offset_id_text(self._store_host, stored.physical_offset),
             message.queue_id,

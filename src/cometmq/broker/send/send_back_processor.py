@@ -131,10 +131,12 @@ class SendBackProcessor:
     def _bury(self, record: Record, group: SubscriptionGroupConfig) -> Stored:
         topic = self._creation.dead_letter_topic(group.group_name).topic_name
         stored = self._put(sent_back_form(record, topic, 0, 0), 0)
+        origin = record.properties.get(RETRY_TOPIC, record.topic)
+        self._stats.dead_letter(origin, group.group_name)
         log.info(
             "dead letter group=%s topic=%s queue_offset=%d reconsume_times=%d",
             group.group_name,
-            record.properties.get(RETRY_TOPIC, record.topic),
+            origin,
             stored.queue_offset,
             record.reconsume_times,
         )
@@ -154,6 +156,5 @@ class SendBackProcessor:
             if refusal is None:
                 raise
             raise refusal from error
-        tally.count += 1
-        tally.size_bytes += stored.size_bytes
+        tally.add(stored.size_bytes)
         return stored

@@ -10,11 +10,10 @@ Before this on a message's way: ``remoting.dispatcher``; next: ``send_group``, t
 from __future__ import annotations
 
 import logging
-import struct
 from collections.abc import Callable
 from functools import partial
 from random import randrange
-from typing import Final
+from typing import Final, cast
 
 from cometmq.base.ports import Clock
 from cometmq.broker.broker_stats import BrokerStats
@@ -23,8 +22,9 @@ from cometmq.broker.config.live_config import LiveConfig
 from cometmq.broker.durability import Durability
 from cometmq.broker.schedule.schedule import Schedule
 from cometmq.broker.send.flow_control import FlowControl
+from cometmq.broker.send.plain_sends import KnownSends, PreparedRun, cut_run
 from cometmq.broker.send.send_answers import SendAnswers
-from cometmq.broker.send.send_group import SendGroup
+from cometmq.broker.send.send_group import Batch, Finishing, Handle, SendGroup
 from cometmq.broker.send.send_properties import (
     SendProperties,
     is_wait,
@@ -33,7 +33,7 @@ from cometmq.broker.send.send_properties import (
     undelayed,
 )
 from cometmq.broker.send.send_target import SendTarget, SendTargets
-from cometmq.broker.send.store_refusals import illegal_text, refuse_on_slave
+from cometmq.broker.send.store_refusals import refuse_on_slave, too_large
 from cometmq.broker.send.stored_form import form_of
 from cometmq.broker.sink.sink_record import SinkRecord
 from cometmq.broker.timer.timed_messages import TimedMessages
@@ -42,21 +42,21 @@ from cometmq.broker.transaction.transactions import Transactions
 from cometmq.model.flags import is_writable
 from cometmq.model.messages.batch import TooManyElements, decode_columns
 from cometmq.model.messages.properties import DELAY, TRANSACTION_PREPARED
+from cometmq.model.names import DLQ_PREFIX, RETRY_PREFIX
+from cometmq.native.send_run import RUN, SendRun
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.fields import decode_fields
+from cometmq.protocol.frame import decode_bytes
 from cometmq.protocol.headers.send import SendMessageHeader, SendMessageHeaderV2
 from cometmq.protocol.refusal import Refused
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
-from cometmq.store.log.new_messages import NewMessage, NewMessages, StoredMessages
+from cometmq.store.log.new_messages import NewMessage, NewMessages
 from cometmq.store.message_store import MessageStore
 from cometmq.store.meta.topics import TopicTable
 
 log = logging.getLogger("cometmq.broker")
-
-BATCH_COUNT_MAX: Final = 32_768
-"""Messages in one batch. They are appended in one go, and everybody else waits meanwhile."""
 
 _HOST_BITS: Final = 16 | 32
 _TRANSACTION_BITS: Final = 12
@@ -87,6 +87,7 @@ class SendProcessor:
         self._schedule = schedule
         self._transactions = transactions
         self._timed = timed
+        self._stats = stats
         self._targets = SendTargets(topics, creation, stats)
         self._answers = SendAnswers(
             live=live,
@@ -100,7 +101,6 @@ class SendProcessor:
         self._sinks = sinks
         self._sink_used = sink_used
         self._clock = clock
-        self._id_prefix = store_host.hex().upper()
         self._apply(live.current)
         live.on_change(self._apply)
 
@@ -109,26 +109,61 @@ class SendProcessor:
         dispatcher.add(RequestCode.SEND_MESSAGE_V2, self.send_v2)
         dispatcher.add(RequestCode.SEND_BATCH_MESSAGE, self.send_batch)
         dispatcher.gather(
-            (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2),
-            partial(self._group.finish, dispatcher.answer_error),
+            (
+                RequestCode.SEND_MESSAGE,
+                RequestCode.SEND_MESSAGE_V2,
+                RequestCode.SEND_BATCH_MESSAGE,
+                RUN,
+            ),
+            partial(
+                self._group.finish,
+                Finishing(dispatcher.dispatch_admitted, dispatcher.answer_error, dispatcher.times),
+            ),
         )
+        if cut_run is not None:
+            dispatcher.take_runs(cut_run, partial(self._take_run, dispatcher.dispatch_admitted))
 
-    def send(self, connection: Connection, command: Command) -> Command | bytes | None:
+    def _take_run(
+        self, handle: Handle, connection: Connection, run: SendRun, start: int, stop: int
+    ) -> None:
+        """Gather the plain sends of a run; the others are handled one by one."""
+        is_awaited = self._is_awaited()
+        while start < stop:
+            end = start
+            if is_awaited is not None:
+                end = self._known.prepare(cast(PreparedRun, run), start, stop)
+            if end > start:
+                self._group.add_plain(connection, run, start, end, is_awaited is True)
+            if end < stop:
+                handle(connection, decode_bytes(run.frame(end)))
+                end = run.after(end)
+            start = end
+
+    def _is_awaited(self) -> bool | None:
+        """Whether replies wait until the messages are safe; None if sends are refused, each with its own words."""
+        if self._is_gated:
+            return None
+        try:
+            return self._answers.is_awaited()
+        except Refused:
+            return None
+
+    def send(self, connection: Connection, command: Command) -> bytes | None:
         header = decode_fields(SendMessageHeader, command.ext)
         if header.batch:
-            return self._send_batch(connection, command, header)
+            self._send_batch(connection, command, header)
+            return None
         return self._send(connection, command, header)
 
-    def send_v2(self, connection: Connection, command: Command) -> Command | bytes | None:
+    def send_v2(self, connection: Connection, command: Command) -> bytes | None:
         header = decode_fields(SendMessageHeaderV2, command.ext)
         if header.batch:
-            return self._send_batch(connection, command, header)
+            self._send_batch(connection, command, header)
+            return None
         return self._send(connection, command, header)
 
-    def send_batch(self, connection: Connection, command: Command) -> Command | None:
-        return self._send_batch(
-            connection, command, decode_fields(SendMessageHeaderV2, command.ext)
-        )
+    def send_batch(self, connection: Connection, command: Command) -> None:
+        self._send_batch(connection, command, decode_fields(SendMessageHeaderV2, command.ext))
 
     def _send(
         self,
@@ -156,7 +191,7 @@ class SendProcessor:
             if queue_id < 0:
                 queue_id = randrange(target.write_queue_count)
             sys_flag = header.sys_flag & ~_FOREIGN_BITS
-            if not (is_half or properties.delay_level or properties.timer):
+            if not (is_half or properties.delay_level or properties.timer or target.is_dead_letter):
                 self._group.add(
                     connection,
                     command,
@@ -165,7 +200,7 @@ class SendProcessor:
                     target.topic,
                     queue_id,
                     sys_flag,
-                    target.tally,
+                    target.fifo_tally if properties.is_ordered else target.tally,
                     is_held,
                 )
                 return None
@@ -182,7 +217,15 @@ class SendProcessor:
                 born_host=connection.peer_host,
                 reconsume_times=header.reconsume_times,
             )
-            return self._send_special(connection, command, message, properties, is_half, is_held)
+            return self._send_special(
+                connection,
+                command,
+                message,
+                properties,
+                is_half,
+                is_held,
+                is_dead_letter=target.is_dead_letter,
+            )
         except Refused as refusal:
             refusal.ext = self.reply_ext
             raise
@@ -195,8 +238,10 @@ class SendProcessor:
         properties: SendProperties,
         is_half: bool,
         is_held: bool,
+        *,
+        is_dead_letter: bool,
     ) -> bytes | None:
-        """Store a message that is not delivered at once: delayed, timed, or half of a transaction."""
+        """Store a message that is not delivered at once: delayed, timed, half of a transaction, or given up."""
         answers = self._answers
         replies, tally = answers.replies, self._schedule.tally
         deliver_ms = self._timed.deliver_ms(properties.timer) if properties.timer else 0
@@ -218,8 +263,10 @@ class SendProcessor:
         except Exception as error:  # noqa: BLE001 - mapped, or raised again
             raise answers.refusal(error) from None
         answers.put_took(answers.monotonic() - started)
-        tally.count += 1
-        tally.size_bytes += stored.size_bytes
+        tally.add(stored.size_bytes)
+        if is_dead_letter:
+            group = message.topic.removeprefix(DLQ_PREFIX)
+            self._stats.dead_letter(RETRY_PREFIX + group, group)
         if is_held:
             held = (
                 connection,
@@ -244,8 +291,7 @@ class SendProcessor:
         connection: Connection,
         command: Command,
         header: SendMessageHeader | SendMessageHeaderV2,
-    ) -> Command | None:
-        answers = self._answers
+    ) -> None:
         try:
             if header.sink is not None:
                 self._admit_sink(header.sink)
@@ -259,23 +305,11 @@ class SendProcessor:
             queue_id = header.queue_id
             if queue_id < 0:
                 queue_id = randrange(target.write_queue_count)
-            batch = self._batch(connection, command, header, queue_id)
-            started = answers.monotonic()
-            try:
-                stored = self._store.append(batch)
-            except Exception as error:  # noqa: BLE001 - mapped, or raised again
-                raise answers.refusal(error) from None
+            new = self._batch(connection, command, header, queue_id)
         except Refused as refusal:
             refusal.ext = self.reply_ext
             raise
-        answers.put_took(answers.monotonic() - started)
-        target.tally.count += len(stored.physical_offsets)
-        target.tally.size_bytes += sum(stored.sizes)
-        reply = command.reply(ext=self._batch_ext(queue_id, stored))
-        if is_held:
-            answers.hold_batch(connection, reply, stored.end_offset)
-            return None
-        return reply
+        self._group.add_batch(Batch(connection, command, new, target.tally, is_held))
 
     def _batch(
         self,
@@ -286,11 +320,15 @@ class SendProcessor:
     ) -> NewMessages:
         body = bytes(command.body)
         if len(body) > self._body_bytes_max:
-            raise Refused(ResponseCode.MESSAGE_ILLEGAL, illegal_text(self._body_bytes_max))
+            raise too_large(self._body_bytes_max)
         try:
-            flags, bodies, texts = decode_columns(body, BATCH_COUNT_MAX)
+            flags, bodies, texts = decode_columns(body, self._batch_count_max)
         except TooManyElements as error:
-            raise Refused(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
+            raise Refused(
+                ResponseCode.MESSAGE_ILLEGAL,
+                f"{error} (batchMessagesMax)",
+                bound="batchMessagesMax",
+            ) from None
         if not bodies:
             raise Refused(ResponseCode.MESSAGE_ILLEGAL, "a batch without messages")
         properties = prepare_batch(texts, self._form)
@@ -310,17 +348,6 @@ class SendProcessor:
             reconsume_times=[header.reconsume_times] * count,
             prepared_transaction_offsets=[0] * count,
         )
-
-    def _batch_ext(self, queue_id: int, stored: StoredMessages) -> dict[str, str]:
-        places = stored.physical_offsets
-        # Eight bytes each, turned into text all at once: a quarter of the cost of one by one.
-        texts = struct.pack(f">{len(places)}q", *places).hex(",", 8).upper()
-        return {
-            "msgId": self._id_prefix + texts.replace(",", f",{self._id_prefix}"),
-            "queueId": str(queue_id),
-            "queueOffset": str(stored.queue_offsets[0]),
-            **self.reply_ext,
-        }
 
     def admit(
         self, connection: Connection, header: SendMessageHeader | SendMessageHeaderV2
@@ -390,7 +417,15 @@ class SendProcessor:
 
     def _apply(self, config: BrokerConfig) -> None:
         self._form = form_of(config)
+        if cut_run is not None:
+            self._known = KnownSends(
+                self._targets,
+                self._form,
+                config.store.log.message_bytes_max,
+                config.flow.batch_count_max,
+            )
         self._body_bytes_max = config.store.log.message_bytes_max
+        self._batch_count_max = config.flow.batch_count_max
         self._identity = config.identity
         self._rejects_transactions = config.transactions.is_rejected
         self._ip = config.identity.ip1

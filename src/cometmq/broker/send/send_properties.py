@@ -19,6 +19,7 @@ from cometmq.model.messages.properties import (
     NAME_SEPARATOR,
     PAIR_SEPARATOR,
     POP_HANDLE,
+    SHARDING_KEY,
     TAGS,
     TEXT_BYTES_MAX,
     TIMER_DELAY_MS,
@@ -37,7 +38,9 @@ from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.refusal import Refused
 
 _TIMERS: Final = (TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS)
-_READ: Final = frozenset({UNIQ_KEY, TAGS, WAIT, KEYS, DELAY, TRANSACTION_PREPARED, *_TIMERS})
+_READ: Final = frozenset(
+    {UNIQ_KEY, TAGS, WAIT, KEYS, DELAY, TRANSACTION_PREPARED, SHARDING_KEY, *_TIMERS}
+)
 # Before it gets its stored form; bounds the work on a text that will be refused anyway.
 _SENT_CHARACTERS_MAX: Final = TEXT_BYTES_MAX + 1024
 _CACHED_TAG_LENGTH_MAX: Final = 128
@@ -72,6 +75,8 @@ class SendProperties(msgspec.Struct):
     """Whether it is delivered only when a transaction is committed."""
     timer: tuple[str, str] | None = None
     """The property that says when it is to be delivered, and what it says; a delay level counts more."""
+    is_ordered: bool = False
+    """Whether it names an order it belongs to."""
 
 
 class _Remembered(msgspec.Struct):
@@ -81,6 +86,12 @@ class _Remembered(msgspec.Struct):
     middle: bytes
     after: bytes
     properties: SendProperties
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the message is to be delivered at once."""
+        said = self.properties
+        return not (said.delay_level or said.is_half or said.timer)
 
 
 def prepare(text: str, form: StoredForm) -> SendProperties:
@@ -95,6 +106,15 @@ def prepare(text: str, form: StoredForm) -> SendProperties:
 def prepare_element(text: str, form: StoredForm) -> SendProperties:
     """The same for one message of a batch; whether to wait is said by the batch."""
     return _prepare(text, form, is_element=True)
+
+
+def remembered(rest: str, form: StoredForm, *, is_element: bool) -> _Remembered | None:
+    """What is the same for all texts that begin with a unique key and go on like this, with a zero for the keys.
+
+    Raises:
+        Refused: as ``prepare``.
+    """
+    return _remembered(rest, form, is_element)
 
 
 class BatchProperties(msgspec.Struct):
@@ -208,6 +228,7 @@ def _prepare(text: str, form: StoredForm, *, is_element: bool) -> SendProperties
         properties.delay_level,
         properties.is_half,
         properties.timer,
+        properties.is_ordered,
     )
 
 
@@ -238,7 +259,7 @@ def _read(text: str, form: StoredForm, is_element: bool) -> SendProperties:
     tags_code = 0
     is_wait = True
     delay_level = 0
-    is_half = is_timed = False
+    is_half = is_timed = is_ordered = False
     unique_key = user_keys = None
     pairs = text.split(PAIR_SEPARATOR)
     for pair in pairs:
@@ -258,6 +279,8 @@ def _read(text: str, form: StoredForm, is_element: bool) -> SendProperties:
             delay_level = _delay_level(value)
         elif name == TRANSACTION_PREPARED:
             is_half = value.lower() == "true"
+        elif name == SHARDING_KEY:
+            is_ordered = True
         else:
             is_timed = True
     if is_element and delay_level:
@@ -282,7 +305,7 @@ def _read(text: str, form: StoredForm, is_element: bool) -> SendProperties:
     keys = [] if unique_key is None else [unique_key]
     if user_keys is not None:
         keys += split_keys(user_keys)
-    return SendProperties(stored, tags_code, keys, is_wait, delay_level, is_half, timer)
+    return SendProperties(stored, tags_code, keys, is_wait, delay_level, is_half, timer, is_ordered)
 
 
 def undelayed(properties: SendProperties) -> SendProperties:

@@ -31,7 +31,9 @@ class SendRoom:
         may_touch: MayTouch,
     ) -> None:
         config = core.live.current
-        self.flow = FlowControl(config.flow, log_file_bytes=config.store.log.file_bytes)
+        self.flow = FlowControl(
+            config.flow, log_file_bytes=config.store.log.file_bytes, times=core.times
+        )
         core.live.on_change(self._apply)
         self._sends = SendProcessor(
             live=core.live,
@@ -69,7 +71,7 @@ class SendRoom:
         )
 
     def register(self, ports: RequestPorts) -> None:
-        ports.guard(self.flow.guard)
+        ports.guard(self.flow.guard, self.flow.is_idle)
         ports.serve(self._sends, self._send_backs, self._replies)
 
     def _apply(self, config: BrokerConfig) -> None:

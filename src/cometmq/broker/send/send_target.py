@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cometmq.broker.broker_stats import BrokerStats, Tally
+from cometmq.broker.broker_stats import FIFO, BrokerStats, PutTally
 from cometmq.broker.topic_creation import TopicCreation
 from cometmq.model.flags import perm_text
 from cometmq.model.names import NOT_SENDABLE, RETRY_PREFIX, topic_fault
@@ -24,6 +24,7 @@ class SendTarget:
     __slots__ = (
         "checked_at",
         "config",
+        "fifo_tally",
         "is_dead_letter",
         "is_retry",
         "queue_count",
@@ -32,12 +33,16 @@ class SendTarget:
         "write_queue_count",
     )
 
-    def __init__(self, config: TopicConfig, tally: Tally, *, is_dead_letter: bool = False) -> None:
+    def __init__(
+        self, config: TopicConfig, stats: BrokerStats, *, is_dead_letter: bool = False
+    ) -> None:
         self.config = config
         self.checked_at = -1
         """The table's number of changes when this was known to be up to date."""
         self.topic = config.topic_name
-        self.tally = tally
+        self.tally = stats.topic_put(self.topic)
+        self.fifo_tally = stats.topic_put(self.topic, FIFO)
+        """Of messages that name an order they belong to."""
         self.is_dead_letter = is_dead_letter
         """The message was meant for a retry topic and goes to the group's dead letters instead."""
         self.queue_count = config.queue_count
@@ -83,7 +88,19 @@ class SendTargets:
                 return target
         return self._look_up(topic, header, connection)
 
-    def tally(self, topic: str) -> Tally:
+    @property
+    def version(self) -> int:
+        """Another number whenever a topic has changed."""
+        return self._topics.change_count
+
+    def known(self, topic: str) -> SendTarget | None:
+        """The target of a topic that was sent to before and has not changed since."""
+        target = self._targets.get(topic)
+        if target is None or target.config is not self._topics.get(topic):
+            return None
+        return target
+
+    def tally(self, topic: str) -> PutTally:
         """What counts the messages of a topic."""
         return self._stats.topic_put(topic)
 
@@ -115,7 +132,7 @@ class SendTargets:
         if header.reconsume_times < limit:
             return target
         config = self._creation.dead_letter_topic(name)
-        return SendTarget(config, self._stats.topic_put(config.topic_name), is_dead_letter=True)
+        return SendTarget(config, self._stats, is_dead_letter=True)
 
     def _look_up(
         self,
@@ -146,5 +163,5 @@ class SendTargets:
         if len(self._targets) > len(self._topics) + _TARGETS_MAX_EXTRA:
             # Topics came and went; whatever is still in use is looked up again.
             self._targets.clear()
-        target = self._targets[topic] = SendTarget(config, self._stats.topic_put(topic))
+        target = self._targets[topic] = SendTarget(config, self._stats)
         return target

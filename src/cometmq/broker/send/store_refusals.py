@@ -23,7 +23,7 @@ def refuse_on_slave(identity: IdentityConfig) -> None:
 def refusal_of(error: Exception, body_bytes_max: int) -> Refused | None:
     """The refusal for what ``MessageStore.put`` raised; None when that is a fault of ours."""
     if isinstance(error, RecordTooLarge):
-        return Refused(ResponseCode.MESSAGE_ILLEGAL, illegal_text(body_bytes_max))
+        return too_large(body_bytes_max)
     if isinstance(error, DiskFull | NotMaster | StoreClosed):
         return Refused(ResponseCode.SERVICE_NOT_AVAILABLE, f"service not available now: {error}")
     if isinstance(error, OSError):
@@ -32,9 +32,11 @@ def refusal_of(error: Exception, body_bytes_max: int) -> Refused | None:
     return None
 
 
-def illegal_text(body_bytes_max: int) -> str:
-    """RocketMQ's words for a message above a limit."""
-    return (
+def too_large(body_bytes_max: int) -> Refused:
+    """The refusal of a message above a limit, in RocketMQ's words."""
+    return Refused(
+        ResponseCode.MESSAGE_ILLEGAL,
         "the message is illegal, maybe msg body or properties length not matched. "
-        f"msg body length limit {body_bytes_max}B, msg properties length limit 32KB."
+        f"msg body length limit {body_bytes_max}B, msg properties length limit 32KB.",
+        bound="maxMessageSize",
     )

@@ -60,8 +60,7 @@ class RecallProcessor:
         except Refused as refused:
             refused.ext = region
             raise
-        self._timed.tally.count += 1
-        self._timed.tally.size_bytes += stored.size_bytes
+        self._timed.tally.add(stored.size_bytes)
         reply = command.reply(0, ext={"msgId": handle.unique_key, **region})
         if config.store.flush.is_sync and not command.flag & FLAG_ONEWAY:
             self._hold(connection, reply, stored)

@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from cometmq.base.ports import Clock, EventLoop, Files
-from cometmq.broker.broker_stats import BrokerStats
+from cometmq.broker.broker_stats import DELAY, BrokerStats
 from cometmq.broker.config.live_config import LiveConfig
+from cometmq.broker.metrics.timer_counts import TimerCounts
 from cometmq.broker.timer.lanes import WALL, Lane, Lanes
 from cometmq.broker.timer.rocketmq_timercheck import CHECKPOINT_BYTES, checkpoint_file
 from cometmq.broker.timer.timed_forms import delay_ms, recall_form, waiting_form
@@ -69,8 +70,9 @@ class TimedMessages:
         self._restore_topic = restore_topic
         self._system_topic = system_topic
         self._broker_name = live.current.identity.broker_name
-        self.tally = stats.topic_put(TIMER_TOPIC)
+        self.tally = stats.topic_put(TIMER_TOPIC, DELAY)
         """Whoever puts a message counts it here; once it is delivered it counts for its own topic."""
+        self.counts = TimerCounts()
         self._files = files
         self._loop = loop
         self._progress: TimerProgress | None = None
@@ -84,6 +86,18 @@ class TimedMessages:
     def waiting_count(self) -> int:
         """Messages in the index, recalls among them; 0 while it is stopped."""
         return sum(lane.waiting.count for lane in self._lanes)
+
+    def due_within(self, seconds: int) -> int:
+        """Messages in the index that are due by then, to the precision of ``Waiting.due_before``."""
+        return sum(lane.waiting.due_before(lane.now_ms() + seconds * 1000) for lane in self._lanes)
+
+    @property
+    def late_ms(self) -> int:
+        """How long the first message that is not delivered has been due."""
+        return max(
+            (lane.now_ms() - lane.waiting.done_before_ms(lane.now_ms()) for lane in self._lanes),
+            default=0,
+        )
 
     @property
     def recalled_count(self) -> int:
@@ -125,6 +139,7 @@ class TimedMessages:
         pairs = parse_properties(message.properties.decode())
         form = waiting_form(message, pairs, deliver_ms)
         stored = self._store_waiting(form)
+        self.counts.take(message.topic, (deliver_ms - self._clock.wall_ms()) / 1000)
         if self._progress is not None:
             lanes = self._progress.lanes
             is_delay = delay_ms(pairs) is not None
@@ -268,9 +283,9 @@ class TimedMessages:
         if message.topic != TIMER_TOPIC:
             self._restore_topic(message.topic, message.queue_id + 1)
         stored = self._store.put(message)
-        tally = self._stats.topic_put(message.topic)
-        tally.count += 1
-        tally.size_bytes += stored.size_bytes
+        self._stats.topic_put(message.topic, DELAY).add(stored.size_bytes)
+        if message.topic != TIMER_TOPIC:
+            self.counts.give(message.topic)
         return stored
 
     def _window_ms(self) -> int:

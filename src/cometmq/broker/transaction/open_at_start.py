@@ -29,7 +29,11 @@ from cometmq.broker.transaction.transaction_forms import (
     marked_offsets,
 )
 from cometmq.broker.transaction.verdict import immunity_ms
-from cometmq.model.messages.properties import CHECK_IMMUNITY_SECONDS, PRODUCER_GROUP
+from cometmq.model.messages.properties import (
+    CHECK_IMMUNITY_SECONDS,
+    PRODUCER_GROUP,
+    REAL_TOPIC,
+)
 from cometmq.model.messages.record import Record
 from cometmq.model.names import HALF_OP_TOPIC, HALF_TOPIC
 from cometmq.store.message_store import MessageStore
@@ -118,6 +122,7 @@ def open_half(half: Record, identity: int, marks_before: int) -> OpenHalf:
         check_count=check_count_of(half),
         group=sys.intern(half.properties.get(PRODUCER_GROUP, "")),
         marks_before=marks_before,
+        topic=sys.intern(half.properties.get(REAL_TOPIC, "")),
     )
 
 

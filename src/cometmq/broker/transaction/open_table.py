@@ -29,6 +29,8 @@ class OpenHalf(msgspec.Struct, frozen=True, gc=False):
     """Whose producers can tell what became of it."""
     marks_before: int
     """Where the queue of marks ended when this was stored: its own mark comes later."""
+    topic: str = ""
+    """Where it goes when it is committed."""
 
 
 class OpenTable:

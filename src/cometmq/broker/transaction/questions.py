@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import count
 
+from cometmq.broker.access.may_touch import MayPublish
 from cometmq.broker.clients.client_registry import ClientRegistry
 from cometmq.broker.transaction.transaction_forms import question_body
-from cometmq.model.messages.properties import PRODUCER_GROUP, UNIQ_KEY
+from cometmq.model.messages.properties import PRODUCER_GROUP, REAL_TOPIC, UNIQ_KEY
 from cometmq.model.messages.record import Record
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.fields import encode_fields
 from cometmq.protocol.headers.transaction import CheckTransactionStateHeader
+from cometmq.remoting.connection import Connection
 
 
 class ProducerQuestions:
-    """Any producer of the group will do, for it answers for the whole group; they take turns."""
+    """Any producer of the group will do, for it answers for the whole group; they take turns.
 
-    def __init__(self, clients: ClientRegistry, broker_name: str) -> None:
+    The question has the message in it, and anybody may call itself a producer of any group. So only those are asked
+    that may publish to the message's topic, and may end its transaction.
+
+    Args:
+        may_publish: whether the account behind a connection may publish to a topic.
+    """
+
+    def __init__(self, clients: ClientRegistry, broker_name: str, may_publish: MayPublish) -> None:
         self._clients = clients
+        self._may_publish = may_publish
         self._broker_name = broker_name
         self._turns = count()
 
-    def can_ask(self, group: str) -> bool:
-        return any(not one.is_closed for one in self._clients.producers.get(group, ()))
+    def can_ask(self, group: str, topic: str) -> bool:
+        return any(True for _ in self._producers(group, topic))
 
     def ask(self, half: Record) -> None:
         group = half.properties.get(PRODUCER_GROUP, "")
-        connections = [
-            connection
-            for connection in self._clients.producers.get(group, ())
-            if not connection.is_closed
-        ]
+        connections = list(self._producers(group, half.properties.get(REAL_TOPIC, "")))
         assert connections, group
         unique_key = half.properties.get(UNIQ_KEY)
         header = CheckTransactionStateHeader(
@@ -49,4 +56,11 @@ class ProducerQuestions:
                 ext=encode_fields(header),
                 body=question_body(half),
             )
+        )
+
+    def _producers(self, group: str, topic: str) -> Iterator[Connection]:
+        return (
+            connection
+            for connection in self._clients.producers.get(group, ())
+            if not connection.is_closed and self._may_publish(connection, topic)
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cometmq.broker.access.may_touch import MayTouch
+from cometmq.broker.access.may_touch import MayPublish, MayTouch
 from cometmq.broker.core import BrokerCore
 from cometmq.broker.request_ports import RequestPorts
 from cometmq.broker.transaction.questions import ProducerQuestions
@@ -11,15 +11,19 @@ from cometmq.broker.transaction.transactions import Transactions
 
 
 class TransactionRoom:
-    """Args: may_touch: checks the topic of a half message that a request is about."""
+    """
+    Args:
+        may_touch: checks the topic of a half message that a request is about.
+        may_publish: whether the account behind a connection may publish to a topic.
+    """
 
-    def __init__(self, core: BrokerCore, may_touch: MayTouch) -> None:
+    def __init__(self, core: BrokerCore, may_touch: MayTouch, may_publish: MayPublish) -> None:
         self.transactions = Transactions(
             live=core.live,
             store=core.store,
             offsets=core.offsets,
             topics=core.creation,
-            questions=ProducerQuestions(core.clients, core.broker_name),
+            questions=ProducerQuestions(core.clients, core.broker_name, may_publish),
             stats=core.stats,
             clock=core.clock,
         )

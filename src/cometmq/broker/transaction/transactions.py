@@ -39,8 +39,9 @@ from typing import Final, Protocol
 
 from cometmq.base.errors import DiskFull, RecordTooLarge
 from cometmq.base.ports import Clock
-from cometmq.broker.broker_stats import BrokerStats
+from cometmq.broker.broker_stats import TRANSACTION, BrokerStats
 from cometmq.broker.config.live_config import LiveConfig
+from cometmq.broker.metrics.transaction_counts import TransactionCounts
 from cometmq.broker.transaction.late_end import last_form
 from cometmq.broker.transaction.open_at_start import (
     Positions,
@@ -94,12 +95,12 @@ class Decision(Enum):
 
 
 class Questions(Protocol):
-    def can_ask(self, group: str) -> bool:
-        """Whether a producer of the group is connected."""
+    def can_ask(self, group: str, topic: str) -> bool:
+        """Whether a producer of the group is connected that may publish to the topic."""
         ...
 
     def ask(self, half: Record) -> None:
-        """Ask a producer what became of a half message; one must be connected."""
+        """Ask a producer what became of a half message; there must be one."""
         ...
 
 
@@ -136,12 +137,16 @@ class Transactions:
         self._is_running = False
         self._task: asyncio.Task[None] | None = None
         self._unasked_logged_at: float | None = None
-        self.tally = stats.topic_put(HALF_TOPIC)
+        self.tally = stats.topic_put(HALF_TOPIC, TRANSACTION)
         """Whoever puts a half message counts it here; once it is committed it counts for its own topic."""
+        self.counts = TransactionCounts()
 
     @property
     def open_count(self) -> int:
         return len(self._open)
+
+    def open_by_topic(self) -> Counter[str]:
+        return Counter(half.topic for half in self._open.all())
 
     def start(self) -> None:
         """Go on where the checks stopped last, however they stopped.
@@ -222,6 +227,7 @@ class Transactions:
                 check_count=0,
                 group=sys.intern(pairs.get(PRODUCER_GROUP, "")),
                 marks_before=self._marks_end,
+                topic=sys.intern(message.topic),
             )
         )
         return stored
@@ -293,6 +299,8 @@ class Transactions:
         is_commit = decision is Decision.COMMIT
         stored = self._commit(newest, mark) if is_commit else self._store.put(mark)
         self._open.close(newest)
+        seconds = (self._clock.wall_ms() - newest.born_ms) / 1000
+        self.counts.ended(newest.topic, seconds, is_commit=is_commit)
         return stored
 
     def _commit_late(self, half: Record) -> Stored | None:
@@ -324,9 +332,7 @@ class Transactions:
             )
         self._topics.restore(message.topic, message.queue_id + 1)
         committed, marked = self._store.put_all([message, mark])
-        tally = self._stats.topic_put(message.topic)
-        tally.count += 1
-        tally.size_bytes += committed.size_bytes
+        self._stats.topic_put(message.topic, TRANSACTION).add(committed.size_bytes)
         return marked
 
     async def check_round(self) -> None:
@@ -356,7 +362,7 @@ class Transactions:
         )
         if verdict is Verdict.WAIT:
             return True
-        if verdict is Verdict.CHECK and not self._questions.can_ask(half.group):
+        if verdict is Verdict.CHECK and not self._questions.can_ask(half.group, half.topic):
             return False
         record = self._half(half)
         if record is None:

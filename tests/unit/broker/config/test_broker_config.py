@@ -11,6 +11,7 @@ from cometmq.base.properties_file import parse_properties
 from cometmq.base.settings import rows
 from cometmq.broker.config import local_host
 from cometmq.broker.config.broker_config import BrokerConfig, config_text, load_broker_config
+from cometmq.model.address import is_loopback
 
 SAMPLE = """\
 # a broker.conf as RocketMQ ships it, and more
@@ -96,7 +97,8 @@ def test_it_stays_on_loopback_unless_told_otherwise(monkeypatch: pytest.MonkeyPa
 
     def listens_at(values: dict[str, str]) -> tuple[str, str, bool]:
         config, _ = load_broker_config(values)
-        return config.network.bind_address, config.identity.ip1, config.network.is_loopback
+        bind_address = config.network.bind_address
+        return bind_address, config.identity.ip1, is_loopback(bind_address)
 
     assert listens_at({}) == ("127.0.0.1", "127.0.0.1", True)
     assert listens_at({"bindAddress": "0.0.0.0"}) == ("0.0.0.0", "192.0.2.7", False)

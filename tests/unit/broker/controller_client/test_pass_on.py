@@ -15,7 +15,7 @@ from cometmq.broker.controller_client import pass_on
 from cometmq.broker.controller_client.pass_on import PassOn
 from cometmq.protocol.codes import RequestCode, ResponseCode
 from cometmq.protocol.command import FLAG_ONEWAY, Command
-from cometmq.protocol.request_signature import PASSED_ON_MARK
+from cometmq.protocol.request_signature import PASSED_ON_FOR, PASSED_ON_MARK
 from cometmq.remoting.client import RemotingClient
 from cometmq.remoting.connection import Connection
 from cometmq.testing.fake_clock import FakeClock
@@ -32,18 +32,20 @@ class Client:
     def __init__(self, clock: FakeClock) -> None:
         self.outcomes: list[int | Exception] = []
         self.sent: list[Command] = []
+        self.as_is: list[bool] = []
         self._clock = clock
 
-    async def call(self, address: str, command: Command, timeout: float) -> Command:
+    async def call(self, address: str, command: Command, timeout: float, *, as_is: bool) -> Command:
         assert address == MASTER
         self.sent.append(command)
+        self.as_is.append(as_is)
         self._clock.advance(0.5)
         outcome = self.outcomes.pop(0) if self.outcomes else 0
         if isinstance(outcome, Exception):
             raise outcome
         return command.reply(outcome, "its remark", ext={"queueOffset": "7"})
 
-    async def oneway(self, address: str, command: Command) -> None:
+    async def oneway(self, address: str, command: Command, *, as_is: bool) -> None:
         self.sent.append(command)
 
 
@@ -52,7 +54,7 @@ class Place:
 
     is_settled = True
 
-    def __init__(self, role: str = "SLAVE") -> None:
+    def __init__(self, account: str = "", role: str = "SLAVE") -> None:
         self.clock = FakeClock()
         self.live = LiveConfig(BrokerConfig(), clock=self.clock, files=FaultyFiles(self.clock))
         self.live.take_role(role, 2)
@@ -64,6 +66,7 @@ class Place:
             cast(RemotingClient, self.client),
             self.clock,
             lambda: self.master,
+            lambda connection: account,
         )
 
     def guard(self, command: Command) -> Any:
@@ -87,7 +90,7 @@ def send(body: bytes = b"x") -> Command:
 
 
 def test_a_master_answers_by_itself() -> None:
-    place = Place("SYNC_MASTER")
+    place = Place(role="SYNC_MASTER")
     assert place.guard(send()) is None
     place.live.take_role("SLAVE", 2)
     assert place.ask(send()) is not None
@@ -164,7 +167,7 @@ def test_what_waits_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_hold_ends_with_its_time_or_before() -> None:
-    place = Place("SYNC_MASTER")
+    place = Place(role="SYNC_MASTER")
     assert place.guard(send()) is None
     place.pass_on.hold(2.0)
     waiting = place.guard(send())
@@ -175,3 +178,17 @@ def test_a_hold_ends_with_its_time_or_before() -> None:
     place.pass_on.hold(2.0)
     place.pass_on.release()
     assert place.guard(send()) is None
+
+
+@pytest.mark.parametrize(("account", "is_named"), [("bob", True), ("", False)])
+def test_the_broker_vouches_for_who_is_known_to_it_and_for_nobody_else(
+    account: str, is_named: bool
+) -> None:
+    """What a client says about that itself does not count."""
+    place = Place(account)
+    command = Command(310, {"b": "T", "AccessKey": "root", PASSED_ON_FOR: "root"})
+    assert place.ask(command) is not None
+    [sent] = place.client.sent
+    assert (sent.ext or {}).get(PASSED_ON_FOR) == (account if is_named else None)
+    assert (sent.ext or {})["AccessKey"] == "root"
+    assert place.client.as_is == [not is_named]

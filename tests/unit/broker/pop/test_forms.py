@@ -13,8 +13,7 @@ from cometmq.broker.pop.handle import (
     start_offset_info,
 )
 from cometmq.broker.pop.picking import Source, pick_order
-from cometmq.broker.pop.pop_topics import kind_of, real_topic
-from cometmq.broker.pop.popped_forms import origin_of
+from cometmq.broker.pop.pop_topics import kind_of, real_topic, retry_origin
 from cometmq.model.message_queue import MessageQueue
 from cometmq.protocol.refusal import Refused
 
@@ -45,7 +44,7 @@ def test_infos_of_several_queues() -> None:
 def test_names_lead_back_and_forth() -> None:
     for kind, topic in (("0", "a_b"), ("1", "%RETRY%g_x_a_b"), ("2", "%RETRY%g_x+a_b")):
         assert real_topic("a_b", "g_x", kind) == topic
-        assert (kind_of(topic), origin_of(topic, "g_x")) == (kind, "a_b")
+        assert (kind_of(topic), retry_origin(topic, "g_x")) == (kind, "a_b")
 
 
 def test_messages_to_be_tried_again_come_first_in_some_pops_and_last_in_others() -> None:

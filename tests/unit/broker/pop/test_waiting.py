@@ -8,6 +8,7 @@ import pytest
 
 from cometmq.broker.pop.pop_waiting import PopWaiting, Waiter
 from cometmq.protocol.command import Command
+from cometmq.remoting.bounds.reached import Reached
 from cometmq.remoting.connection import Connection
 from cometmq.testing.fake_clock import FakeClock
 from cometmq.testing.fake_connection import FakeConnection
@@ -23,8 +24,11 @@ class Waiters:
             lambda waiter, is_over: self.runs.append((waiter, is_over)),
             clock=self.clock,
             loop=self.loop,
+            reached=Reached(),
         )
         self.waiting.count_max = 10
+        self.waiting.of_connection_max = 10
+        self.waiting.bytes_max = 1 << 20
         self.waiting.of_group_max = 3
 
     def waiter(

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from cometmq.broker.config.config_slices import PollingConfig
 from cometmq.broker.pull.long_polling import TICK_SECONDS, LongPolling, ParkedPull
-from cometmq.broker.pull.parked_request import BYTES_MAX, PORTION
+from cometmq.broker.pull.parked_request import PORTION
 from cometmq.protocol.command import Command
+from cometmq.remoting.bounds.reached import Reached
 from cometmq.testing.fake_clock import FakeClock
 from cometmq.testing.fake_loop import FakeLoop
 
@@ -20,7 +22,11 @@ class Polling:
         self.loop = FakeLoop(self.clock)
         self.run: list[ParkedPull] = []
         self.long_polling = LongPolling(
-            self.run.append, clock=self.clock, loop=self.loop, capacity=capacity
+            self.run.append,
+            clock=self.clock,
+            loop=self.loop,
+            limits=PollingConfig(parked_max=capacity),
+            reached=Reached(),
         )
 
     def park(
@@ -248,9 +254,9 @@ def test_requests_of_parked_pulls_take_a_bounded_memory(
         pull = ParkedPull(make_peer(), command, topic="T", queue_id=0, offset=5, tags=None)
         return polling.long_polling.park(pull, 15)
 
-    assert park(BYTES_MAX - 1000)
+    assert park(PollingConfig().parked_bytes_max - 1000)
     assert not park(2000)
     assert park(1000)
     polling.arrive(6)
     polling.loop.turn()
-    assert park(BYTES_MAX)
+    assert park(PollingConfig().parked_bytes_max)

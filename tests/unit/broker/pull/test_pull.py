@@ -7,6 +7,7 @@ import pytest
 
 from cometmq.base.errors import StoreClosed
 from cometmq.broker.pull.long_polling import TICK_SECONDS
+from cometmq.broker.pull.pull_subscription import KEPT_CHARS_MAX, _kept_filter_by_tags
 from cometmq.model.group import SubscriptionGroupConfig
 from cometmq.model.messages.record import decode_records
 from cometmq.model.topic import TopicConfig
@@ -97,6 +98,19 @@ def test_only_tags_that_were_asked_for(rig: Any) -> None:
     assert bodies(rig.pull("T", subscription="A || C")) == [b"A", b"A"]
     nothing = rig.pull("T", subscription="C")
     assert (nothing.code, nothing.remark, offsets(nothing)[0]) == (20, "NO_MATCHED_MESSAGE", "3")
+
+
+def test_a_short_tag_expression_is_compiled_once_and_a_long_one_is_not_kept(rig: Any) -> None:
+    for tag in "AB":
+        rig.send("T", tag.encode(), i=f"TAGS\x01{tag}\x02")
+    _kept_filter_by_tags.cache_clear()
+    long = " || ".join(["B", *(f"another{number}" for number in range(KEPT_CHARS_MAX // 10))])
+    assert len(long) > KEPT_CHARS_MAX
+    for expression in ("B", "B", long, "A||B", long):
+        reply = rig.pull("T", 0, subscription=expression)
+        assert bodies(reply) == ([b"A", b"B"] if expression == "A||B" else [b"B"])
+    kept = _kept_filter_by_tags.cache_info()
+    assert (kept.currsize, kept.hits) == (2, 1)
 
 
 def test_the_offset_comes_with_the_pull(rig: Any) -> None:

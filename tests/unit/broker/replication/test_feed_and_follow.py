@@ -213,6 +213,13 @@ def test_a_master_that_deleted_what_comes_next_is_refused() -> None:
     assert "begins at 2000" in refused.reason
 
 
+def test_a_silent_master_is_left_after_the_time_that_is_set() -> None:
+    follow = Follow(TinyLog([]), FILE_BYTES, silence_seconds=60)
+    follow.connected(0)
+    assert not any(isinstance(one, Reconnect) for one in follow.tick(60))
+    assert follow.tick(60.1) == [Reconnect("the master sent nothing for 60 s")]
+
+
 def test_another_file_size_is_refused() -> None:
     follow = Follow(TinyLog([]), FILE_BYTES)
     follow.connected(0)

@@ -359,7 +359,7 @@ async def test_commits_that_the_master_does_not_need_are_forgotten_in_portions(
     assert sorted(set(left)) == [0, 1, 3, 5, 7, 9]
 
 
-def test_a_commit_that_comes_while_the_masters_table_is_taken_over_stays(
+async def test_a_commit_that_comes_while_the_masters_table_is_taken_over_stays(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cometmq.store.meta.consumer_offsets.PORTION", 1)
@@ -367,7 +367,7 @@ def test_a_commit_that_comes_while_the_masters_table_is_taken_over_stays(
     pair.master.topic("T")
     for queue_id in range(4):
         pair.master.offsets.commit(f"G{queue_id}", "T", 0, 5)
-    pair.round()
+    await pair.sync.sync_now()
     pair.master.offsets.commit("G0", "T", 0, 6)
 
     async def consume() -> None:
@@ -376,10 +376,7 @@ def test_a_commit_that_comes_while_the_masters_table_is_taken_over_stays(
                 pair.slave.offsets.commit(f"G{queue_id}", "T", 0, offset)
             await asyncio.sleep(0)
 
-    async def both() -> None:
-        await asyncio.gather(pair.sync.sync_now(), consume())
-
-    asyncio.run(both())
+    await asyncio.gather(pair.sync.sync_now(), consume())
     assert [pair.slave.offsets.query(f"G{number}", "T", 0) for number in range(4)] == [39] * 4
 
 

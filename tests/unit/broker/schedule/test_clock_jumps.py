@@ -5,20 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.unit.broker.lives import came
 
 HOUR = 3600
-
-
-def came(rig: Any, count: int, seconds_max: float = 10) -> dict[bytes, float]:
-    """When each of so many messages came, in seconds from now."""
-    times: dict[bytes, float] = {}
-    for tick in range(round(seconds_max * 10) + 1):
-        for body in rig.delivered():
-            times.setdefault(body, tick / 10)
-        if len(times) == count:
-            return times
-        rig.advance(0.1)
-    raise AssertionError(f"{len(times)} of {count} messages came: {times}")
 
 
 @pytest.mark.parametrize("jump", [HOUR, -HOUR])

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from tests.unit.broker.lives import live_and_die
 
 from cometmq.model.names import SCHEDULE_TOPIC
 from cometmq.protocol import fastjson
 from cometmq.store.log.new_messages import NewMessage
 from cometmq.store.meta.delay_offsets import UNKNOWN, DelayOffsetTable
-from cometmq.testing.faulty_files import Crashed, Moment, Outage
+from cometmq.testing.faulty_files import Outage
 
 MakeRig = Callable[..., Any]
 PATH = "/store/config/delayOffset.json"
@@ -104,24 +104,9 @@ async def test_a_save_waits_for_the_disk(rig: Any) -> None:
 async def test_every_surviving_message_has_one_copy(
     make_rig: MakeRig, seed: int, outage: Outage
 ) -> None:
-    """Lives that end in a stop, in a crash between two calls of the disk, or in one in the middle of a call."""
     chance = Random(seed)
     rig = make_rig()
-    numbers = count()
-    for _ in range(15):
-        ending = chance.choice(["stop", "between", "inside"])
-        if ending == "inside":
-            rig.files.crash_in(chance.randrange(1, 80), chance.choice(list(Moment)))
-        try:
-            await live(rig, chance, numbers)
-            if ending == "stop":
-                await rig.stop()
-        except Crashed:
-            assert ending == "inside"
-        if ending == "stop":
-            rig.open()
-        else:
-            rig.crash(outage)
+    await live_and_die(rig, chance, outage, live, calls_max=80)
     rig.advance(100)
     waited = [r.body for level in (1, 2, 3) for r in rig.waiting(level)]
     copies = Counter(rig.delivered())

@@ -363,8 +363,8 @@ class TestBatch:
         assert rig.batch("T", (b"1", ""), (b"2", "DELAY\x013")).code == 13
         assert rig.store.max_physical == 0
 
-    def test_bounds(self, rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("cometmq.broker.send.send_processor.BATCH_COUNT_MAX", 2)
+    def test_bounds(self, make_rig: MakeRig) -> None:
+        rig = make_rig(batchMessagesMax="2")
         assert rig.batch("T", *[(b"1", "")] * 2).code == 0
         assert rig.batch("T", *[(b"1", "")] * 3).code == 13
         assert rig.batch("T", (b"x" * 8192, "")).code == 13

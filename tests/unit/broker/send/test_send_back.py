@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cometmq.broker.broker_stats import DELAY
 from cometmq.model.group import SubscriptionGroupConfig
 from cometmq.model.messages.message_id import parse_offset_id
 from cometmq.model.messages.record import Record, decode_record
@@ -202,10 +203,10 @@ class TestPlainSendsToARetryTopic:
         assert again.reconsume_times == 2
         assert again.properties["REAL_TOPIC"] == "%RETRY%CG"
         assert rig.stats.topic_put("%RETRY%CG").count == 0
-        assert rig.stats.topic_put(SCHEDULE_TOPIC).count == 1
+        assert rig.stats.topic_put(SCHEDULE_TOPIC, DELAY).count == 1
         rig.advance(60)
         assert len(rig.records("%RETRY%CG")) == 1
-        assert rig.stats.topic_put("%RETRY%CG").count == 1
+        assert rig.stats.topic_put("%RETRY%CG", DELAY).count == 1
 
     @pytest.mark.parametrize(("times", "limit"), [("16", "16"), ("3", "2"), ("0", "0")])
     def test_tried_too_often_it_is_a_dead_letter_at_once(

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
-from tests.unit.broker.rig import send_ext
+from tests.unit.broker.rig import pull_ext, send_ext
 
+from cometmq.broker.send.plain_sends import cut_run
 from cometmq.protocol.command import FLAG_ONEWAY, Command
+from cometmq.protocol.frame import FRAME_BYTES_MAX, FrameDecoder, encode_bytes
+from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.log.new_messages import NewMessages, StoredMessages
 from cometmq.store.message_store import MessageStore
+from cometmq.testing.fake_connection import FakeConnection
+from cometmq.testing.faulty_files import FaultyFiles, MemoryFile
 
 
 def arrive(rig: Any, *commands: Command) -> list[Any]:
@@ -20,6 +26,27 @@ def arrive(rig: Any, *commands: Command) -> list[Any]:
 
 def send(opaque: int, body: bytes = b"x", topic: str = "T", **fields: str) -> Command:
     return Command(310, send_ext(topic, **fields), body, opaque=opaque)
+
+
+class RunPeer(FakeConnection):
+    """Takes several replies in one piece."""
+
+    def send_frame(self, frame: bytes) -> None:
+        self.sent.extend(FrameDecoder().feed(frame))
+
+    add_frame = send_frame
+
+
+def arrive_as_run(rig: Any, *commands: Command) -> list[Command]:
+    """The replies to requests that a connection received at once."""
+    assert cut_run is not None
+    run = cut_run(b"".join(map(encode_bytes, commands)), 0, FRAME_BYTES_MAX)
+    assert run is not None
+    assert len(run) == len(commands)
+    return cast("list[Command]", rig.dispatch_all([run], RunPeer()))
+
+
+needs_runs = pytest.mark.skipif(cut_run is None, reason="cometmq was installed without twins")
 
 
 def test_each_send_of_a_turn_gets_its_own_place(rig: Any) -> None:
@@ -82,3 +109,81 @@ def test_nobody_waits_in_vain_when_the_store_breaks(
     replies = arrive(rig, send(1), send(2))
     assert [(reply.opaque, reply.code) for reply in replies] == [(1, 1), (2, 1)]
     assert all("a bug" in (reply.remark or "") for reply in replies)
+
+
+@needs_runs
+def test_no_sender_of_a_run_waits_in_vain_when_the_log_cannot_be_written(
+    rig: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.send("T")
+
+    def broken(self: CommitLog, data: bytes, *, is_group: bool = False) -> None:
+        raise OSError("the disk is broken")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CommitLog, "write", broken)
+        replies = arrive_as_run(rig, send(1), send(2))
+        assert [(reply.opaque, reply.code) for reply in replies] == [(1, 1), (2, 1)]
+        assert all("the disk is broken" in (reply.remark or "") for reply in replies)
+    places = [
+        reply.ext["queueOffset"] for reply in arrive_as_run(rig, send(3), send(4)) if reply.ext
+    ]
+    assert places == ["1", "2"]
+
+
+@needs_runs
+@pytest.mark.parametrize("can_remove", [True, False])
+async def test_an_index_that_cannot_be_read_costs_no_message_of_a_run(
+    rig: Any, monkeypatch: pytest.MonkeyPatch, can_remove: bool
+) -> None:
+    """A run enters its keys at once, for which pages of the index are read; its records are in the log by then."""
+    rig.send("T")
+    await rig.restart()
+    rig.send("T")
+    read_at, remove = MemoryFile.read_at, FaultyFiles.remove
+
+    def broken(self: MemoryFile, position: int, length: int) -> bytes:
+        if "/index/" in self.path:
+            raise OSError("the disk is broken")
+        return read_at(self, position, length)
+
+    def stuck(self: FaultyFiles, path: str) -> None:
+        if "/index/" in path:
+            raise OSError("the disk is broken")
+        remove(self, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryFile, "read_at", broken)
+        if not can_remove:
+            patch.setattr(FaultyFiles, "remove", stuck)
+        replies = arrive_as_run(rig, send(1), send(2))
+    assert [reply.code for reply in replies] == ([0, 0] if can_remove else [1, 1])
+    replies = arrive_as_run(rig, send(3), send(4))
+    assert [(reply.ext or {})["queueOffset"] for reply in replies] == ["4", "5"]
+    rig.crash()
+    assert [record.queue_offset for record in rig.records("T")] == [*range(6)]
+    assert len(rig.store.query("T", "K1", 10, 0, 1 << 62).parts) == 6
+
+
+@needs_runs
+def test_a_hidden_run_is_announced_later_and_keeps_no_frames_meanwhile(
+    make_rig: Callable[..., Any],
+) -> None:
+    assert cut_run is not None
+    rig = make_rig(flushDiskType="SYNC_FLUSH")
+    rig.send("T")
+    rig.store.flush()
+    rig.peer.take()
+    reader = FakeConnection(40001)
+    assert not rig.dispatch(Command(11, pull_ext("T", 1, sysFlag="6"), opaque=5), reader)
+    quick = send(1, b"x" * 1000, i="UNIQ_KEY\x01K1\x02WAIT\x01false")
+    data = encode_bytes(quick) * 3
+    references = sys.getrefcount(data)
+    replies = rig.dispatch_all([cut_run(data, 0, FRAME_BYTES_MAX)], RunPeer())
+    assert [reply.code for reply in replies] == [0, 0, 0]
+    assert sys.getrefcount(data) == references
+    assert not reader.take()
+    rig.store.flush()
+    rig.advance(0)
+    (found,) = reader.take()
+    assert (found.code, (found.ext or {})["nextBeginOffset"]) == (0, "4")

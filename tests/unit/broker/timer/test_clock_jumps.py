@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from tests.unit.broker.lives import came
 
 from cometmq.broker.timer.lanes import LANES_MAX
 
@@ -25,18 +26,6 @@ async def start_again(rig: Any, ending: str) -> None:
         rig.crash()
     elif ending == "crash":
         rig.crash()
-
-
-def came(rig: Any, count: int, seconds_max: float = 10) -> dict[bytes, float]:
-    """When each of so many messages came, in seconds from now."""
-    times: dict[bytes, float] = {}
-    for tick in range(round(seconds_max * 10) + 1):
-        for body in rig.delivered():
-            times.setdefault(body, tick / 10)
-        if len(times) == count:
-            return times
-        rig.advance(0.1)
-    raise AssertionError(f"{len(times)} of {count} messages came: {times}")
 
 
 class TestDelays:

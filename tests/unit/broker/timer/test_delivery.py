@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cometmq.broker.broker_stats import DELAY
 from cometmq.model.messages.properties import parse_properties
 from cometmq.model.names import TIMER_TOPIC
 from cometmq.protocol.refusal import Refused
@@ -58,7 +59,7 @@ def test_what_is_delivered_is_what_was_sent(rig: Any) -> None:
     assert rig.store.query("T", "k2", 10, 0, 1 << 50).parts
     ((_, _, tags_code),) = rig.store.entries("T", 2, 0, 1)
     assert tags_code == 65
-    assert rig.stats.topic_put("T").count == 1
+    assert rig.stats.topic_put("T", DELAY).count == 1
 
 
 def test_messages_come_in_the_order_of_their_times(rig: Any) -> None:

@@ -6,18 +6,18 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import count
 from random import Random
 from typing import Any
 
 import pytest
 from tests.eventually import eventually
+from tests.unit.broker.lives import live_and_die
 
 from cometmq.broker.timer.rocketmq_timercheck import PeerProgress
 from cometmq.model.names import TIMER_TOPIC
 from cometmq.store.log.new_messages import NewMessage
 from cometmq.store.timer.timer_checkpoint import CheckpointFile, TimerCheckpoint
-from cometmq.testing.faulty_files import Crashed, Moment, Outage
+from cometmq.testing.faulty_files import Outage
 
 MakeRig = Callable[..., Any]
 CHECKPOINT = "/store/timer/checkpoint"
@@ -214,24 +214,9 @@ async def test_the_same_is_saved_again_while_messages_wait_and_the_log_grows(
 async def test_every_surviving_message_has_one_copy(
     make_rig: MakeRig, seed: int, outage: Outage
 ) -> None:
-    """Lives that end in a stop, in a crash between two calls of the disk, or in one in the middle of a call."""
     chance = Random(seed)
     rig = make_rig(fileReservedTime="1")
-    numbers = count()
-    for _ in range(15):
-        ending = chance.choice(["stop", "between", "inside"])
-        if ending == "inside":
-            rig.files.crash_in(chance.randrange(1, 120), chance.choice(list(Moment)))
-        try:
-            await live(rig, chance, numbers)
-            if ending == "stop":
-                await rig.stop()
-        except Crashed:
-            assert ending == "inside"
-        if ending == "stop":
-            rig.open()
-        else:
-            rig.crash(outage)
+    await live_and_die(rig, chance, outage, live, calls_max=120)
     rig.advance(20_000)
     waited = [r for r in rig.waiting() if RECALL not in r.properties]
     taken_back = {

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cometmq.broker.broker_stats import DELAY
 from cometmq.model.messages.recall_handle import RecallHandle, decode_recall_handle
 from cometmq.protocol.command import Command
 
@@ -37,7 +38,7 @@ def test_a_timed_message_waits_and_its_reply_has_a_handle(rig: Any) -> None:
     (record,) = rig.records(TIMER, 0)
     assert record.properties["TIMER_OUT_MS"] == str(due - 1)
     assert rig.topics.get(TIMER).queue_count == 1
-    assert rig.stats.topic_put(TIMER).count == 1
+    assert rig.stats.topic_put(TIMER, DELAY).count == 1
 
 
 def test_without_a_unique_key_there_is_no_handle(rig: Any) -> None:
@@ -85,7 +86,7 @@ class TestRecall:
         assert (reply.code, reply.ext) == (0, {"msgId": "K", "MSG_REGION": "DefaultRegion"})
         _, record = rig.records(TIMER, 0)
         assert record.properties["TIMER_DEL_UNIQKEY"] == "K"
-        assert rig.stats.topic_put(TIMER).count == 2
+        assert rig.stats.topic_put(TIMER, DELAY).count == 2
 
     @pytest.mark.parametrize("jump", [3600, -3600])
     def test_of_a_delay_is_in_time_although_the_clock_was_set(self, rig: Any, jump: int) -> None:

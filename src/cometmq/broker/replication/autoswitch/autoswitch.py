@@ -39,6 +39,7 @@ class Autoswitch:
             core.store.config.log.file_bytes,
             lambda: self.epochs.table,
             self._identity,
+            config.replication.silence_ms / 1000,
         )
         self.slave_wire = SlaveWire(self._following, MasterFrames, encode_report, self._note)
         self._reign = Reign(

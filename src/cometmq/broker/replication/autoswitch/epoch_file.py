@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import logging
 from typing import Final
-from zlib import crc32
 
 from cometmq.base.errors import CorruptFile, UsageError
 from cometmq.base.ports import Files
 from cometmq.broker.replication.autoswitch.epochs import Epoch, EpochTable
+from cometmq.model.messages.checksum import crc32
 
 logger = logging.getLogger("cometmq.broker")
 

@@ -65,9 +65,11 @@ class EpochFollow:
         file_bytes: int,
         own: Callable[[], EpochTable],
         identity: Callable[[], SlaveIdentity],
+        silence_seconds: float = SILENCE_SECONDS,
     ) -> None:
         self._log = log
-        self._follow = Follow(log, file_bytes)
+        self._silence_seconds = silence_seconds
+        self._follow = Follow(log, file_bytes, silence_seconds)
         self._own = own
         self._identity = identity
         self._master: EpochTable | None = None
@@ -116,8 +118,8 @@ class EpochFollow:
         """To be called every second or so."""
         if self._master is not None:
             return self._follow.tick(now)
-        if now - self._connected_at > SILENCE_SECONDS:
-            return [Reconnect(f"the master told no epochs for {SILENCE_SECONDS:g} s")]
+        if now - self._connected_at > self._silence_seconds:
+            return [Reconnect(f"the master told no epochs for {self._silence_seconds:g} s")]
         return [self._ask(now)] if now - self._asked_at >= REPORT_SECONDS else []
 
     def _ask(self, now: float) -> Instruction:
