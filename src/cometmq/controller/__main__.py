@@ -6,18 +6,22 @@ from pathlib import Path
 
 import click
 
-from cometmq import __version__
+from cometmq.access.door.open_door import is_open_door
 from cometmq.base.properties_file import render_properties
 from cometmq.base.server_command import (
+    VERSION,
     begin,
     config_options,
     config_values,
     failing_in_one_line,
+    log_file_of,
     log_options,
+    version_option,
 )
 from cometmq.controller.controller_config import SCHEMA, ControllerConfig
 from cometmq.controller.server import Controller
-from cometmq.remoting import event_loop
+from cometmq.monitor import event_loop
+from cometmq.monitor.monitor_config import pages_of
 
 _STORE_PATH = "~/DLedgerController"
 
@@ -25,9 +29,23 @@ _STORE_PATH = "~/DLedgerController"
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @config_options
 @log_options
-@click.version_option(__version__, prog_name="mqcontroller")
-def main(config_file: str | None, print_config: bool, log_level: str, log_file: str | None) -> None:
-    """Run a CometMQ controller until SIGTERM or Ctrl-C."""
+@version_option("mqcontroller")
+def main(
+    config_file: str | None,
+    print_config: bool,
+    log_level: str,
+    log_file: str | None,
+    rocketmq_logs: bool,
+) -> None:
+    """Run a CometMQ controller until SIGTERM or Ctrl-C.
+
+    \b
+    Exit code: 0 stopped; 1 it could not start, or a setting is wrong; 2 a wrong option.
+
+    \b
+    Example:
+      mqcontroller -c controller.conf --log-file controller.log
+    """
     with failing_in_one_line():
         config, without_effect = _load(config_file)
         if print_config:
@@ -36,7 +54,8 @@ def main(config_file: str | None, print_config: bool, log_level: str, log_file: 
         begin(
             "cometmq.controller",
             log_level=log_level,
-            log_file=log_file,
+            log_file=log_file_of("controller", log_file, rocketmq_logs),
+            limits=config.log,
             without_effect=without_effect,
         )
         event_loop.run_server(
@@ -56,15 +75,17 @@ def _load(config_file: str | None) -> tuple[ControllerConfig, list[str]]:
 def _greeting(server: Controller, config: ControllerConfig, config_file: str | None) -> str:
     peer = server.own_peer
     lines = [
-        f"The Controller Server boot success. CometMQ {__version__}",
+        f"The Controller Server boot success. CometMQ {VERSION}",
         f"  listens on      {config.bind_address or '0.0.0.0'}, port {server.port}",
         f"  brokers use     controllerAddr={peer.host}:{peer.port}",
         f"  decisions in    {_place(config)}",
         f"  configuration   {config_file or 'defaults (give a file with -c)'}",
     ]
-    if not config.is_loopback:
+    if server.metrics_address is not None:
+        lines.append(f"  {'pages':<15} http://{server.metrics_address}: {pages_of(config.monitor)}")
+    if is_open_door(config.access, config.bind_address):
         lines.append(
-            "  WARNING         beyond loopback: whoever reaches this port may change masters"
+            "  WARNING         allowAnonymous: whoever reaches this port may change masters"
         )
     lines.append("  to stop it      Ctrl-C, or: mqshutdown controller")
     return "\n".join(lines)

@@ -8,15 +8,17 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
-from cometmq.access.inner_config import InnerConfig
+from cometmq.access.access_config import ServerAccessConfig
 from cometmq.base.errors import ConfigError, UsageError
 from cometmq.base.live_settings import LiveSettings, Schema
+from cometmq.base.log_rates import LogLimits
 from cometmq.base.ports import Files
 from cometmq.base.settings import Row, rows, setting
 from cometmq.controller.etcd.etcd_config import EtcdConfig
 from cometmq.controller.known_keys import OTHER_KEYS
 from cometmq.controller.peers import Peer
 from cometmq.model.address import split_address, split_addresses
+from cometmq.monitor.monitor_config import MonitorConfig
 from cometmq.remoting.remoting_config import RemotingServerConfig
 
 
@@ -24,8 +26,7 @@ from cometmq.remoting.remoting_config import RemotingServerConfig
 class ControllerConfig:
     bind_address: str = setting(
         "bindAddress",
-        "Address to listen on. Beyond loopback, anyone who can reach it can change masters: restrict access by "
-        "network.",
+        "Address to listen on. Beyond loopback, the controller needs accounts, or allowAnonymous=true.",
         default="127.0.0.1",
     )
     listen_port: int = setting(
@@ -92,9 +93,11 @@ class ControllerConfig:
         "Properties file with the tls.* settings; empty: plain text only.",
         default="",
     )
-    inner: InnerConfig = field(default_factory=InnerConfig)
+    access: ServerAccessConfig = field(default_factory=ServerAccessConfig)
     etcd: EtcdConfig = field(default_factory=EtcdConfig)
     remoting: RemotingServerConfig = field(default_factory=RemotingServerConfig)
+    log: LogLimits = field(default_factory=LogLimits)
+    monitor: MonitorConfig = field(default_factory=MonitorConfig)
 
     def __post_init__(self) -> None:
         if self.kind.lower() == "jraft":

@@ -5,6 +5,7 @@ Called by ``broker_requests`` for brokers and operators, and by ``fail_over`` wh
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
@@ -47,6 +48,8 @@ class Elections:
         self._clock = clock
         self._tell = tell
         self._prepare = prepare
+        self.outcomes: Counter[Verdict] = Counter()
+        """Elections that were held."""
 
     async def hold(
         self, broker_name: str, request: ElectionRequest, *, cluster: str | None = None
@@ -68,6 +71,7 @@ class Elections:
         decision = await settle(self._store, broker_name, decide)
         group = decision.group
         assert group is not None
+        self.outcomes[decision.answer.verdict] += 1
         if decision.answer.verdict is Verdict.ELECTED:
             self._tell(group, self._living(group).reports.keys())
         return Outcome(election=decision.answer, group=group)

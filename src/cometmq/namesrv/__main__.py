@@ -6,17 +6,22 @@ from pathlib import Path
 
 import click
 
-from cometmq import __version__
+from cometmq.access.door.open_door import is_open_door
 from cometmq.base.properties_file import render_properties
 from cometmq.base.server_command import (
+    VERSION,
     begin,
     config_options,
     config_values,
     failing_in_one_line,
+    log_file_of,
     log_options,
+    version_option,
 )
 from cometmq.controller.server import Controller
 from cometmq.model.address import join_address
+from cometmq.monitor import event_loop
+from cometmq.monitor.monitor_config import pages_of
 from cometmq.namesrv.namesrv_config import NamesrvConfig, load_namesrv_config, texts
 from cometmq.namesrv.server import NameServer
 from cometmq.namesrv.with_controller import (
@@ -24,7 +29,6 @@ from cometmq.namesrv.with_controller import (
     controller_keys,
     load_controller,
 )
-from cometmq.remoting import event_loop
 
 _KV_PATH = "~/namesrv/kvConfig.json"
 _CONTROLLER_STORE_PATH = "~/DLedgerController"
@@ -34,15 +38,25 @@ _CONTROLLER_STORE_PATH = "~/DLedgerController"
 @config_options
 @click.option("-n", "ignored", metavar="ADDR", help="Accepted and ignored, as in RocketMQ.")
 @log_options
-@click.version_option(__version__, prog_name="mqnamesrv")
+@version_option("mqnamesrv")
 def main(
     config_file: str | None,
     print_config: bool,
     ignored: str | None,
     log_level: str,
     log_file: str | None,
+    rocketmq_logs: bool,
 ) -> None:
-    """Run a CometMQ name server until SIGTERM or Ctrl-C."""
+    """Run a CometMQ name server until SIGTERM or Ctrl-C.
+
+    \b
+    Exit code: 0 stopped; 1 it could not start, or a setting is wrong; 2 a wrong option.
+
+    \b
+    Examples:
+      mqnamesrv
+      mqnamesrv -c namesrv.conf --log-file namesrv.log
+    """
     with failing_in_one_line():
         kv_path = {"kvConfigPath": str(Path(_KV_PATH).expanduser())}
         values = kv_path | config_values(config_file)
@@ -56,7 +70,11 @@ def main(
             click.echo(render_properties(texts(config)), nl=False)
             return
         begin(
-            "cometmq.namesrv", log_level=log_level, log_file=log_file, without_effect=without_effect
+            "cometmq.namesrv",
+            log_level=log_level,
+            log_file=log_file_of("namesrv", log_file, rocketmq_logs),
+            limits=config.log,
+            without_effect=without_effect,
         )
         if controller is None:
             event_loop.run_server(
@@ -78,7 +96,7 @@ def _greeting(
 ) -> str:
     host = config.bind_address or "0.0.0.0"
     lines = [
-        f"The Name Server boot success. CometMQ {__version__}",
+        f"The Name Server boot success. CometMQ {VERSION}",
         f"  listens on      {join_address(host, server.port)}",
         f"  key-values in   {config.kv_path or 'memory only'}",
         f"  configuration   {config_file or 'defaults (give a file with -c)'}",
@@ -86,11 +104,13 @@ def _greeting(
     if server.address_service_port is not None:
         url = f"http://{join_address(host, server.address_service_port)}/rocketmq/nsaddr"
         lines.append(f"  address list    {url}")
+    if server.metrics_address is not None:
+        lines.append(f"  {'pages':<15} http://{server.metrics_address}: {pages_of(config.monitor)}")
     if controller is not None:
         lines.append(f"  controller      {join_address(host, controller.port)}")
-    if not config.is_loopback:
+    if is_open_door(config.access, config.bind_address):
         lines.append(
-            "  WARNING         beyond loopback: whoever reaches this port may change routes"
+            "  WARNING         allowAnonymous: whoever reaches this port may change routes"
         )
     lines.append("  to stop it      Ctrl-C, or: mqshutdown namesrv")
     return "\n".join(lines)

@@ -47,6 +47,8 @@ class LiveBroker(msgspec.Struct, kw_only=True):
     asked_at: float = -math.inf
     """When it was last probed."""
     answered_at: float = -math.inf
+    is_signed: bool = False
+    """It has registered with an account."""
 
     def is_same(self, broker_name: str, broker_id: int) -> bool:
         return self.broker_name == broker_name and self.broker_id == broker_id

@@ -45,6 +45,9 @@ class Membership:
         """Raises Refused."""
         r = registration
         config = self._config.current
+        for owner in self._table.holders(r.broker_name, r.cluster, r.address):
+            if owner.is_same(r.broker_name, r.broker_id) or owner.address == r.address:
+                _check_signed("register", owner, is_signed=r.is_signed)
         if not config.broker_takeover:
             self._check_claim(r)
         known = self._table.liveness.get(r.cluster, r.address)
@@ -78,13 +81,22 @@ class Membership:
         return done
 
     def unregister(
-        self, cluster: str, broker_name: str, address: str, connection: Line | None = None
+        self,
+        cluster: str,
+        broker_name: str,
+        address: str,
+        connection: Line | None = None,
+        *,
+        is_signed: bool = False,
     ) -> None:
         """Raises Refused for another broker that is alive on its connection."""
-        if not self._config.current.broker_takeover:
-            for owner in self._table.holders(broker_name, cluster, address):
-                if owner.address == address and owner.connections[:1] not in ((), (connection,)):
-                    raise _kept("unregister", owner)
+        for owner in self._table.holders(broker_name, cluster, address):
+            if owner.address != address:
+                continue
+            _check_signed("unregister", owner, is_signed=is_signed)
+            is_other = owner.connections[:1] not in ((), (connection,))
+            if is_other and not self._config.current.broker_takeover:
+                raise _kept("unregister", owner)
         self._remove(cluster, broker_name, address, "unregistered")
 
     def answered(self, broker: LiveBroker) -> None:
@@ -155,6 +167,16 @@ class Membership:
         change = self._table.unregister(cluster, broker_name, address)
         if change is not None:
             self._notify(change)
+
+
+def _check_signed(what: str, owner: LiveBroker, *, is_signed: bool) -> None:
+    """Who has come with an account is displaced only by somebody with an account. Raises Refused."""
+    if owner.is_signed and not is_signed:
+        raise Refused(
+            ResponseCode.NO_PERMISSION,
+            f"{what} broker failed: {owner.broker_name} id {owner.broker_id} at {owner.address} has registered with an "
+            "account; sign with one, too (innerClientAuthenticationCredentials)",
+        )
 
 
 def _kept(what: str, owner: LiveBroker) -> Refused:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
-from cometmq.access.inner_config import InnerConfig
+from cometmq.access.access_config import ServerAccessConfig
 from cometmq.base.errors import ConfigError
 from cometmq.base.live_settings import Schema
+from cometmq.base.log_rates import LogLimits
 from cometmq.base.settings import Row, rows, setting
-from cometmq.model.address import is_loopback, split_address, split_addresses
+from cometmq.model.address import split_address, split_addresses
 from cometmq.model.route import QUEUES_MAX as ROUTE_QUEUES_MAX
 from cometmq.model.topic import QUEUES_MAX
+from cometmq.monitor.monitor_config import MonitorConfig
 from cometmq.namesrv.known_keys import OTHER_KEYS
 from cometmq.protocol.bodies.register import TOPICS_MAX
 from cometmq.remoting.remoting_config import RemotingServerConfig
@@ -42,8 +45,7 @@ class AddressServiceConfig:
 class NamesrvConfig:
     bind_address: str = setting(
         "bindAddress",
-        "Address to listen on. Beyond loopback, anyone who can reach it can change routes: restrict"
-        " access by network.",
+        "Address to listen on. Beyond loopback, the name server needs accounts, or allowAnonymous=true.",
         default="127.0.0.1",
     )
     listen_port: int = setting("listenPort", "Port to listen on.", default=9876, low=0, high=65535)
@@ -150,8 +152,10 @@ class NamesrvConfig:
         default="",
     )
     address_service: AddressServiceConfig = field(default_factory=AddressServiceConfig)
-    inner: InnerConfig = field(default_factory=InnerConfig)
+    access: ServerAccessConfig = field(default_factory=ServerAccessConfig)
     remoting: RemotingServerConfig = field(default_factory=RemotingServerConfig)
+    log: LogLimits = field(default_factory=LogLimits)
+    monitor: MonitorConfig = field(default_factory=MonitorConfig)
 
     def __post_init__(self) -> None:
         for address in split_addresses(self.address_service.addresses):
@@ -161,8 +165,9 @@ class NamesrvConfig:
                 raise ConfigError(f"addressServiceAddresses: {error}") from None
 
     @property
-    def is_loopback(self) -> bool:
-        return is_loopback(self.bind_address)
+    def account_directory(self) -> str:
+        """Next to the key-value config, unless accountPath says otherwise."""
+        return posixpath.dirname(self.kv_path)
 
 
 @cache

@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from typing import Final
 
+from cometmq.access.door.account_requests import IdentityOf
 from cometmq.base.errors import UsageError
 from cometmq.base.ports import Clock
 from cometmq.model.address import split_address
 from cometmq.model.flags import TopicFlag
+from cometmq.model.messages.checksum import crc32
 from cometmq.namesrv.kv import ORDER_TOPIC_NAMESPACE, KVConfig
 from cometmq.namesrv.live_config import LiveConfig
 from cometmq.namesrv.liveness import silence_seconds
@@ -53,7 +54,9 @@ class BrokerProcessor:
         kv: KVConfig,
         config: LiveConfig,
         clock: Clock,
+        identity_of: IdentityOf,
     ) -> None:
+        self._identity_of = identity_of
         self._table = table
         self._membership = membership
         self._kv = kv
@@ -70,7 +73,7 @@ class BrokerProcessor:
     def _register(self, connection: Connection, command: Command) -> Command:
         header = decode_fields(headers.RegisterBrokerHeader, command.ext)
         body = bytes(command.body)
-        if header.body_crc32 and header.body_crc32 != zlib.crc32(body) & 0x7FFFFFFF:
+        if header.body_crc32 and header.body_crc32 != crc32(body) & 0x7FFFFFFF:
             raise Refused(ResponseCode.SYSTEM_ERROR, "crc32 not match", ext={})
         _check_identity(header)
         content = decode_register_body(
@@ -92,6 +95,7 @@ class BrokerProcessor:
                 acting_master=header.enable_acting_master,
                 silence_seconds=silence_seconds(header.heartbeat_timeout_millis),
                 connection=connection,
+                is_signed=bool(self._identity_of(connection, command).name),
             )
         )
         reply = headers.RegisterBrokerReply(
@@ -105,7 +109,11 @@ class BrokerProcessor:
     def _unregister(self, connection: Connection, command: Command) -> Command:
         header = decode_fields(headers.UnregisterBrokerHeader, command.ext)
         self._membership.unregister(
-            header.cluster_name, header.broker_name, header.broker_addr, connection
+            header.cluster_name,
+            header.broker_name,
+            header.broker_addr,
+            connection,
+            is_signed=bool(self._identity_of(connection, command).name),
         )
         return command.reply()
 

@@ -16,7 +16,10 @@ NAME_CHARS_MAX: Final = 512
 
 
 class Registration(msgspec.Struct, kw_only=True):
-    """What a broker says about itself. ``acting_master`` is None from a broker older than RocketMQ 5."""
+    """What a broker says about itself. ``acting_master`` is None from a broker older than RocketMQ 5.
+
+    ``is_signed``: it has proved by an account that it may say so.
+    """
 
     cluster: str
     broker_name: str
@@ -29,6 +32,7 @@ class Registration(msgspec.Struct, kw_only=True):
     acting_master: bool | None = None
     silence_seconds: float = SILENCE_SECONDS
     connection: Line | None = None
+    is_signed: bool = False
 
     @property
     def epoch(self) -> int:

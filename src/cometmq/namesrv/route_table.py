@@ -179,6 +179,10 @@ class RouteTable:
             return {}
         return dict(broker.addresses)
 
+    @property
+    def topic_count(self) -> int:
+        return len(self._topics)
+
     def topics(self) -> list[str]:
         return list(self._topics)
 
@@ -319,6 +323,7 @@ class RouteTable:
                 connections=connections,
                 seen_at=now,
                 silence_seconds=r.silence_seconds,
+                is_signed=r.is_signed,
             )
         )
         if r.filter_servers:

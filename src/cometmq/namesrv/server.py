@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+import socket
+from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any
 
+from cometmq.access.door.door import Door
+from cometmq.access.door.open_door import check_open_door, check_subjects
 from cometmq.base.clock import SystemClock
 from cometmq.base.descriptors import DescriptorShares
 from cometmq.base.disk import SystemFiles
-from cometmq.base.errors import CometError, RemotingError
+from cometmq.base.errors import CometError
 from cometmq.base.ports import Clock, Files
+from cometmq.model.address import join_address
+from cometmq.monitor.dump import dump
+from cometmq.monitor.loop_lag import LoopLag
+from cometmq.monitor.metrics import Source
+from cometmq.monitor.monitor import Monitor, check_open_page
+from cometmq.monitor.monitor_config import DISABLE
 from cometmq.namesrv.address_service import AddressService
 from cometmq.namesrv.claims import ANSWER_SECONDS
 from cometmq.namesrv.kv import KVConfig
@@ -19,6 +28,7 @@ from cometmq.namesrv.live_config import LiveConfig
 from cometmq.namesrv.liveness import LiveBroker
 from cometmq.namesrv.membership import Membership
 from cometmq.namesrv.namesrv_config import NamesrvConfig
+from cometmq.namesrv.namesrv_metrics import SCOPE, namesrv_health, namesrv_source
 from cometmq.namesrv.processors import BrokerProcessor, ConfigProcessor, RouteProcessor
 from cometmq.namesrv.registration import MinIdChange
 from cometmq.namesrv.route_table import RouteTable
@@ -26,6 +36,7 @@ from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.command import Command
 from cometmq.protocol.fields import encode_fields
 from cometmq.protocol.headers.namesrv import NotifyMinBrokerIdChangeHeader
+from cometmq.remoting.bounds.rates import RateLimits
 from cometmq.remoting.client import RemotingClient
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
@@ -43,22 +54,44 @@ class NameServer:
     """``start`` it once, ``stop`` it once, both on the same event loop."""
 
     def __init__(
-        self, config: NamesrvConfig, *, clock: Clock | None = None, files: Files | None = None
+        self,
+        config: NamesrvConfig,
+        *,
+        clock: Clock | None = None,
+        files: Files | None = None,
+        beside: Sequence[Source] = (),
     ) -> None:
+        """Args: beside: metrics of what runs in the same process."""
         clock = clock or SystemClock()
+        self._clock = clock
+        self._started_at = clock.monotonic()
         files = files or SystemFiles()
         self._descriptors = DescriptorShares(files.open_max())
         self.config = LiveConfig(config, files)
         self.table = RouteTable()
         self.kv = KVConfig(config.kv_path, files)
         self.membership = Membership(self.table, self.config, clock, self._notify, self._ask)
+        self.door = Door(config.access, config.account_directory, clock)
         self.dispatcher = Dispatcher()
         self.dispatcher.everyday = _EVERYDAY
-        BrokerProcessor(self.table, self.membership, self.kv, self.config, clock).register(
-            self.dispatcher
-        )
+        self.rates = RateLimits(config.remoting, self.dispatcher.reached, clock.monotonic)
+        self.rates.account_of = self.door.account_of
+        self.rates.watch(self.dispatcher)
+        self.config.on_change.append(lambda changed: self.rates.apply(changed.remoting))
+        BrokerProcessor(
+            self.table, self.membership, self.kv, self.config, clock, self.door.identify
+        ).register(self.dispatcher)
         RouteProcessor(self.table, self.kv, self.config, clock).register(self.dispatcher)
         ConfigProcessor(self.kv, self.config).register(self.dispatcher)
+        times = self.dispatcher.times
+        times.is_on = config.monitor.exporter != DISABLE and config.monitor.families.requests
+        times.slow_from(config.monitor.slow_ms)
+        self.config.on_change.append(lambda changed: times.slow_from(changed.monitor.slow_ms))
+        self._beside = beside
+        lag = LoopLag()
+        self.health = namesrv_health(lag, self._waits_for_brokers)
+        self._lag = lag
+        self._monitor: Monitor | None = None
         self._remoting: RemotingServer | None = None
         self._address_service: AddressService | None = None
         self._scan_timer: asyncio.TimerHandle | None = None
@@ -76,16 +109,39 @@ class NameServer:
         """The bound HTTP port; None if the address service is off."""
         return None if self._address_service is None else self._address_service.port
 
+    @property
+    def metrics_address(self) -> str | None:
+        """Where metrics and health are shown; None if nowhere."""
+        return None if self._monitor is None else self._monitor.address
+
+    def is_alive(self) -> bool:
+        """Whether a watchdog should leave it alone."""
+        return self.health.is_alive
+
+    def dump(self) -> None:
+        """Write down what it is doing."""
+        config = self.config.current
+        beside = f"{config.account_directory}/dump.txt" if config.account_directory else ""
+        dump({"name server": self._facts}, config.monitor.dump_path or beside)
+
     async def start(self) -> None:
         """Start serving; on return, requests are accepted.
 
         Raises:
-            ConfigError: a file named in the configuration cannot be used.
+            ConfigError: a file named in the configuration cannot be used, or the door would be open to strangers.
+            CorruptFile: the accounts cannot be read.
             RemotingError: an address cannot be bound. Nothing is left running.
         """
         config = self.config.current
+        check_open_door(
+            config.access, config.bind_address, _log, server="name server", danger="change routes"
+        )
+        check_open_page(config.monitor, allows_anonymous=config.access.allows_anonymous)
         self.kv.load()
+        await self.door.open()
+        self.door.register(self.dispatcher)
         tls = load_tls_config(config.tls_path) if config.tls_path else TlsConfig()
+        check_subjects(config.access, tls)
         remoting = RemotingServer(
             self.dispatcher,
             config=config.remoting,
@@ -93,28 +149,32 @@ class NameServer:
             on_close=self._connection_lost,
             descriptors_below=self._descriptors.connections_below,
         )
-        client = RemotingClient(tls=tls, sign=config.inner.sign)
-        await remoting.start(config.bind_address, config.listen_port)
+        client = RemotingClient(tls=tls, sign=config.access.inner.sign)
+        self.door.start(client)
+        try:
+            await remoting.start(config.bind_address, config.listen_port)
+        except BaseException:
+            await self.door.stop()
+            raise
         self._remoting, self._client = remoting, client
-        if config.address_service.port:
-            try:
+        try:
+            if config.address_service.port:
                 await self._start_address_service(config)
-            except RemotingError:
-                await self.stop()
-                raise
+            await self._start_monitor(config)
+        except CometError:
+            await self.stop()
+            raise
         self._schedule_scan()
         _log.info("name server started address=%s port=%d", config.bind_address, self.port)
-        if not config.is_loopback:
-            _log.warning(
-                "name server listens beyond loopback address=%s: whoever reaches it may change routes",
-                config.bind_address or "*",
-            )
 
     async def stop(self) -> None:
         """Close everything. There is nothing to save: each change was saved before it was answered."""
         if self._scan_timer is not None:
             self._scan_timer.cancel()
             self._scan_timer = None
+        if self._monitor is not None:
+            await self._monitor.stop()
+            self._monitor = None
         if self._address_service is not None:
             await self._address_service.stop()
             self._address_service = None
@@ -126,6 +186,7 @@ class NameServer:
             task.cancel()
         if self._notices:
             await asyncio.wait(self._notices)
+        await self.door.stop()
         if self._client is not None:
             await self._client.close()
             self._client = None
@@ -136,16 +197,48 @@ class NameServer:
 
     async def _start_address_service(self, config: NamesrvConfig) -> None:
         service = AddressService(config.address_service, self.port)
-        try:
-            await service.start(config.bind_address)
-        except OSError as error:
-            raise RemotingError(
-                f"cannot listen on {config.bind_address}:{config.address_service.port}"
-                f" (addressServicePort): {error.strerror or error}"
-            ) from error
+        await service.start(config.bind_address)
         self._address_service = service
 
+    async def _start_monitor(self, config: NamesrvConfig) -> None:
+        assert self._remoting is not None
+        remoting = self._remoting
+        source = namesrv_source(
+            self.table,
+            self.dispatcher.times,
+            self.dispatcher.reached,
+            lambda: len(remoting.connections),
+        )
+        monitor = Monitor(
+            config.monitor,
+            [source, *self._beside],
+            common={
+                "node_type": "namesrv",
+                "node_id": join_address(config.bind_address or socket.gethostname(), self.port),
+            },
+            scope=SCOPE,
+            health=self.health,
+            lag=self._lag,
+        )
+        await monitor.start()
+        self._monitor = monitor
+
+    def _waits_for_brokers(self) -> str | None:
+        config = self.config.current
+        left = config.wait_seconds - (self._clock.monotonic() - self._started_at)
+        if not config.need_wait_for_service or left <= 0:
+            return None
+        return f"no routes for {left:.0f} s more, so that all brokers can register (waitSecondsForService)"
+
+    def _facts(self) -> Iterator[str]:
+        yield repr(self)
+        yield repr(self._remoting)
+        yield f"bounds reached: {dict(self.dispatcher.reached.counts)}"
+        yield f"not well: {self.health.reasons()}"
+
     def _connection_lost(self, connection: Connection) -> None:
+        self.door.forget(connection)
+        self.rates.forget(connection)
         # While stopping, all connections are closed; that says nothing about the brokers.
         if self._remoting is not None:
             self.membership.connection_lost(connection)

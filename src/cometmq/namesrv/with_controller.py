@@ -1,7 +1,7 @@
 """A name server with a controller in the same process (``enableControllerInNamesrv``), each on its own port.
 
-Both read the same file. The keys that both know are the name server's, except for the address and the TLS file, which
-hold for both.
+Both read the same file. The keys that both know are the name server's, except for the address, the TLS file and those
+about accounts, which hold for both; each keeps its accounts next to its other data.
 """
 
 from __future__ import annotations
@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from cometmq.access.access_config import ServerAccessConfig
+from cometmq.base.settings import rows
 from cometmq.controller.controller_config import SCHEMA, ControllerConfig
 from cometmq.controller.server import Controller
 from cometmq.namesrv.namesrv_config import NamesrvConfig, namesrv_rows
 from cometmq.namesrv.server import NameServer
 
-_SHARED: Final = frozenset({"bindAddress", "tls.config.file", "configStorePath"})
+_SHARED: Final = frozenset(
+    {"bindAddress", "tls.config.file", "configStorePath"}
+    | {row.key for row in rows(ServerAccessConfig)} - {"accountPath", "auditLogPath"}
+)
 
 
 class NameServerWithController:
@@ -22,8 +27,9 @@ class NameServerWithController:
 
     def __init__(self, config: NamesrvConfig, controller: ControllerConfig) -> None:
         """Raises ConfigError."""
-        self.name_server = NameServer(config)
         self.controller = Controller(controller)
+        # One page for both: the settings of metrics are the name server's.
+        self.name_server = NameServer(config, beside=[self.controller.metrics.source])
 
     async def start(self) -> None:
         """Raises what either of them raises; nothing is left running then."""
@@ -33,6 +39,13 @@ class NameServerWithController:
         except BaseException:
             await self.name_server.stop()
             raise
+
+    def is_alive(self) -> bool:
+        return self.name_server.is_alive() and self.controller.is_alive()
+
+    def dump(self) -> None:
+        self.name_server.dump()
+        self.controller.dump()
 
     async def stop(self) -> None:
         try:

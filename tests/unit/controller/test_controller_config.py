@@ -49,6 +49,7 @@ def test_a_host_name_may_hold_dashes() -> None:
         ({"controllerType": "jRaft"}, "jRaft cannot be met"),
         ({"etcdEndpoints": "127.0.0.1:2379"}, "expected http://127.0.0.1:2379"),
         ({"etcdEndpoints": "http://h:2379;http://h"}, "expected http://127.0.0.1:2379"),
+        ({"etcdEndpoints": "http://[::1:2379"}, "is no URL"),
         ({"etcdEndpoints": "http://h:99999"}, "expected http://127.0.0.1:2379"),
         ({"etcdEndpoints": "http://me:secret@h:2379"}, "etcdUser logs in"),
         ({"etcdEndpoints": ";".join(["http://h:2379"] * 17)}, "more than 16 members"),

@@ -99,11 +99,11 @@ def test_a_swap_that_one_member_did_and_another_tells(stage: Stage) -> None:
     assert held.group == newer
 
 
-def test_a_swap_that_nobody_answers_is_no_refusal(stage: Stage) -> None:
+async def test_a_swap_that_nobody_answers_is_no_refusal(stage: Stage) -> None:
     for member in stage.members:
         member.loses_reply = True
     with pytest.raises(StoreError, match="no member of etcd answers") as caught:
-        asyncio.run(stage.store.swap("bk", stage.store.known()["bk"].version, group_of(1)))
+        await stage.store.swap("bk", stage.store.known()["bk"].version, group_of(1))
     assert not isinstance(caught.value, StoreAway)
 
 
@@ -268,11 +268,11 @@ def test_an_answer_that_was_overtaken_does_not_count_as_old(stage: Stage) -> Non
     assert stage.store.known()["bk"].version == stage.etcd.revision + 5
 
 
-def test_calls_are_bounded(stage: Stage) -> None:
+async def test_calls_are_bounded(stage: Stage) -> None:
     gateway = EtcdGateway(stage.members, 1)
     gateway._under_way = CALLS_MAX
     with pytest.raises(StoreError, match="under way already"):
-        asyncio.run(gateway.call("kv/txn", {}, TxnReply))
+        await gateway.call("kv/txn", {}, TxnReply)
 
 
 def epoch_more(group: Group | None) -> Decision[int]:
@@ -281,7 +281,7 @@ def epoch_more(group: Group | None) -> Decision[int]:
     return Decision(group=replace(group, sync_state_set_epoch=epoch), answer=epoch, line="x")
 
 
-def test_members_that_hang_keep_nobody_waiting(stage: Stage) -> None:
+async def test_members_that_hang_keep_nobody_waiting(stage: Stage) -> None:
     released = threading.Event()
 
     class Hanging(FakeEndpoint):
@@ -289,15 +289,12 @@ def test_members_that_hang_keep_nobody_waiting(stage: Stage) -> None:
             released.wait(10)
             raise EndpointFailed("too late")
 
-    async def ask() -> None:
-        gateway = EtcdGateway([Hanging(stage.etcd), Hanging(stage.etcd)], 0.01)
-        with pytest.raises(Unreachable, match=r"not answer in time; .* not answer in time"):
-            await gateway.call("kv/txn", {}, TxnReply)
-        store = EtcdStore(KeyValues(gateway), "/x", 0.01)
-        store.take([], 1)
-        with pytest.raises(StoreAway, match="etcd does not answer in time"):
-            await store.read("bk")
-        released.set()
-        await gateway.close()
-
-    asyncio.run(ask())
+    gateway = EtcdGateway([Hanging(stage.etcd), Hanging(stage.etcd)], 0.01)
+    with pytest.raises(Unreachable, match=r"not answer in time; .* not answer in time"):
+        await gateway.call("kv/txn", {}, TxnReply)
+    store = EtcdStore(KeyValues(gateway), "/x", 0.01)
+    store.take([], 1)
+    with pytest.raises(StoreAway, match="etcd does not answer in time"):
+        await store.read("bk")
+    released.set()
+    await gateway.close()

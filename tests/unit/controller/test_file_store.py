@@ -24,27 +24,29 @@ def opened(files: FaultyFiles) -> FileStore:
     return store
 
 
-def test_decisions_survive_a_power_loss() -> None:
+async def test_decisions_survive_a_power_loss() -> None:
     files = FaultyFiles(FakeClock())
     store = opened(files)
-    asyncio.run(store.swap("bk", NEVER_STORED, GROUP))
+    await store.swap("bk", NEVER_STORED, GROUP)
     files.restart(Outage.POWER_LOSS)
     again = opened(files)
     held = again.known()["bk"]
     assert (held.group, held.version) == (GROUP, 1)
-    assert not asyncio.run(again.swap("bk", NEVER_STORED, group_of(1)))
+    assert not await again.swap("bk", NEVER_STORED, group_of(1))
 
 
 @pytest.mark.parametrize("moment", Moment)
 @pytest.mark.parametrize("outage", Outage)
-def test_a_crash_leaves_the_old_decision_or_the_new_one(moment: Moment, outage: Outage) -> None:
+async def test_a_crash_leaves_the_old_decision_or_the_new_one(
+    moment: Moment, outage: Outage
+) -> None:
     for calls in range(1, 12):
         files = FaultyFiles(FakeClock(), seed=calls)
         store = opened(files)
-        asyncio.run(store.swap("bk", NEVER_STORED, group_of(1)))
+        await store.swap("bk", NEVER_STORED, group_of(1))
         files.crash_in(calls, moment)
         try:
-            is_stored = asyncio.run(store.swap("bk", 1, GROUP))
+            is_stored = await store.swap("bk", 1, GROUP)
         except (Crashed, CometError, OSError):
             is_stored = False
         files.restart(outage)
@@ -52,7 +54,7 @@ def test_a_crash_leaves_the_old_decision_or_the_new_one(moment: Moment, outage: 
         assert found == GROUP if is_stored else found in (GROUP, group_of(1))
 
 
-def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:
+async def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:
     class FullDisk(SystemFiles):
         def replace(self, path: str, data: bytes) -> None:
             raise OSError(5, "Input/output error")
@@ -60,32 +62,29 @@ def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:
     store = FileStore(str(tmp_path), FullDisk())
     store.open()
     with pytest.raises(StoreError, match=r"decisions\.json cannot be written: Input/output error"):
-        asyncio.run(store.swap("bk", NEVER_STORED, GROUP))
+        await store.swap("bk", NEVER_STORED, GROUP)
     assert store.known() == {}
 
 
-def test_a_caller_that_is_cancelled_leaves_file_and_memory_alike(tmp_path: Path) -> None:
-    async def cancel() -> None:
-        store = FileStore(str(tmp_path), SystemFiles())
-        store.open()
-        task = asyncio.create_task(store.swap("bk", NEVER_STORED, GROUP))
-        await asyncio.sleep(0)
-        task.cancel()
-        await store.close()
-        assert store.known() == decode("", (tmp_path / FILE_NAME).read_bytes())
-        assert store.known()["bk"].group == GROUP
-        with pytest.raises(StoreError, match="closed"):
-            await store.swap("bk", 1, GROUP)
-
-    asyncio.run(cancel())
+async def test_a_caller_that_is_cancelled_leaves_file_and_memory_alike(tmp_path: Path) -> None:
+    store = FileStore(str(tmp_path), SystemFiles())
+    store.open()
+    task = asyncio.create_task(store.swap("bk", NEVER_STORED, GROUP))
+    await asyncio.sleep(0)
+    task.cancel()
+    await store.close()
+    assert store.known() == decode("", (tmp_path / FILE_NAME).read_bytes())
+    assert store.known()["bk"].group == GROUP
+    with pytest.raises(StoreError, match="closed"):
+        await store.swap("bk", 1, GROUP)
 
 
-def test_two_controllers_do_not_share_a_directory() -> None:
+async def test_two_controllers_do_not_share_a_directory() -> None:
     files = FaultyFiles(FakeClock())
     store = opened(files)
     with pytest.raises(StoreError, match="another controller uses /data"):
         FileStore("/data", files).open()
-    asyncio.run(store.close())
+    await store.close()
     opened(files)
 
 
@@ -115,12 +114,12 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         lambda data: data.replace(b'"master_epoch": 4', b'"master_epoch": 99999999999'),
     ],
 )
-def test_a_damaged_file_is_refused_and_kept(damage: object, tmp_path: Path) -> None:
+async def test_a_damaged_file_is_refused_and_kept(damage: object, tmp_path: Path) -> None:
     assert callable(damage)
     store = FileStore(str(tmp_path), SystemFiles())
     store.open()
-    asyncio.run(store.swap("bk", NEVER_STORED, GROUP))
-    asyncio.run(store.close())
+    await store.swap("bk", NEVER_STORED, GROUP)
+    await store.close()
     path = tmp_path / FILE_NAME
     damaged = damage(path.read_bytes())
     assert damaged != path.read_bytes()

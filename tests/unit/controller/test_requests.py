@@ -53,8 +53,10 @@ class MemoryStage:
         return found[1]
 
 
-def test_the_recorded_conversation_is_answered_as_java_answers(ours: MemoryController) -> None:
-    asyncio.run(Conversation(MemoryStage(ours)).play())
+async def test_the_recorded_conversation_is_answered_as_java_answers(
+    ours: MemoryController,
+) -> None:
+    await Conversation(MemoryStage(ours)).play()
 
 
 def test_a_broker_without_master_is_told_so_and_may_ask_to_be_one(ours: MemoryController) -> None:

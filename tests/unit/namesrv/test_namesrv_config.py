@@ -4,12 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from cometmq.access.access_config import LOCAL_USERS
+from cometmq.access.door.open_door import is_open_door
 from cometmq.base.disk import SystemFiles
 from cometmq.base.errors import ConfigError
 from cometmq.base.properties_file import parse_properties
 from cometmq.base.setting_keys import NotChangeable
 from cometmq.namesrv.live_config import LiveConfig
 from cometmq.namesrv.namesrv_config import NamesrvConfig, load_namesrv_config, texts
+from cometmq.namesrv.with_controller import load_controller
 
 
 def test_keys_without_effect_are_named() -> None:
@@ -35,8 +38,9 @@ def test_values_are_checked() -> None:
     [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("", False)],
 )
 def test_listening_beyond_loopback_is_recognised(address: str, is_loopback: bool) -> None:
-    assert NamesrvConfig(bind_address=address).is_loopback is is_loopback
-    assert NamesrvConfig().is_loopback
+    config = NamesrvConfig(bind_address=address)
+    assert is_open_door(config.access, config.bind_address) is not is_loopback
+    assert not is_open_door(NamesrvConfig().access, NamesrvConfig().bind_address)
 
 
 def test_texts_load_back_to_the_same_config() -> None:
@@ -131,3 +135,17 @@ def test_a_change_that_cannot_be_written_does_not_apply(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be changed"):
         config.update({"orderMessageEnable": "true"})
     assert not config.current.order_message_enable
+
+
+def test_a_controller_in_the_same_process_checks_the_same_accounts_in_a_place_of_its_own() -> None:
+    values = {
+        "innerClientAuthenticationCredentials": '{"accessKey":"inner","secretKey":"hush"}',
+        "authenticationEnabled": "true",
+        "authenticationMetadataProvider": LOCAL_USERS,
+        "accountPath": "/accounts",
+        "controllerStorePath": "/controller",
+    }
+    access = load_controller(values).access
+    assert access.is_authenticating
+    assert access.inner.credential == ("inner", "hush")
+    assert access.path == ""

@@ -77,6 +77,9 @@ class GatewayEndpoint:
         self._client.session.close()
 
     def _log_in(self) -> None:
+        # A login that carries a forgotten token is refused, too.
+        self._client.session.headers.pop("Authorization", None)
+        self._has_token = False
         reply = self._post("auth/authenticate", {"name": self._user, "password": self._password})
         token = reply.get("token") if isinstance(reply, dict) else None
         if not isinstance(token, str):

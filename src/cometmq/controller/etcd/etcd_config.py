@@ -71,7 +71,10 @@ class EtcdConfig:
 
 
 def _check(endpoint: str) -> None:
-    parts = urlsplit(endpoint)
+    try:
+        parts = urlsplit(endpoint)
+    except ValueError as error:
+        raise ConfigError(f"etcdEndpoints: {endpoint!r} is no URL: {error}") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or not _port(parts):
         raise ConfigError(f"etcdEndpoints: expected http://127.0.0.1:2379, got {endpoint!r}")
     if parts.path.strip("/") or parts.username or parts.query:

@@ -139,6 +139,11 @@ class EtcdStore:
         self._is_lost = False
         self._seen_to = revision
 
+    @property
+    def fault(self) -> str | None:
+        """Why nothing is decided now; None if etcd answers."""
+        return self._away or None
+
     def lost(self, reason: str) -> None:
         """etcd cannot be used; noted once. ``take`` ends it."""
         if not self._is_lost:
