@@ -8,6 +8,7 @@ from cometmq.base.errors import (
     UsageError,
 )
 from cometmq.client.client_config import ClientConfig, Credentials
+from cometmq.client.client_file import load_client_config, load_config
 from cometmq.client.consumer_config import PushConsumerConfig
 from cometmq.client.core.consume.outcome import Outcome
 from cometmq.client.core.send.send_result import SendResult, SendStatus
@@ -71,4 +72,6 @@ __all__ = [
     "UnreadableBody",
     "UsageError",
     "client_code",
+    "load_client_config",
+    "load_config",
 ]

@@ -48,6 +48,9 @@ class FakeRemoting:
     async def connection(self, address: str) -> Connection:
         raise ConnectFailed(f"cannot connect to {address}: these servers have no connections")
 
+    def ready(self, address: str) -> Connection | None:
+        return None
+
     async def close(self) -> None:
         self.is_closed = True
 

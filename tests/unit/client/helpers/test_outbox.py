@@ -87,7 +87,7 @@ async def test_failed_sends_are_kept_and_arrive_in_order(database: str, error: E
         assert await outbox.send(_message(10)) is not None
 
 
-def test_what_waits_survives_a_restart_with_all_it_has(database: str) -> None:
+async def test_what_waits_survives_a_restart_with_all_it_has(database: str) -> None:
     rich = Message(
         topic="T",
         body=bytes(range(256)),
@@ -98,20 +98,14 @@ def test_what_waits_survives_a_restart_with_all_it_has(database: str) -> None:
         sharding_key="s",
     )
 
-    async def first() -> None:
-        producer = FakeProducer()
-        producer.error = ConnectFailed("down")
-        async with _outbox(producer, database) as outbox:
-            await outbox.send(rich)
-
-    async def second() -> Message:
-        producer = FakeProducer()
-        async with _outbox(producer, database):
-            await eventually(lambda: bool(producer.sent))
-        return producer.sent[0]
-
-    asyncio.run(first())
-    sent = asyncio.run(second())
+    broken = FakeProducer()
+    broken.error = ConnectFailed("down")
+    async with _outbox(broken, database) as outbox:
+        await outbox.send(rich)
+    producer = FakeProducer()
+    async with _outbox(producer, database):
+        await eventually(lambda: bool(producer.sent))
+    [sent] = producer.sent
     assert (sent.body, sent.tags, list(sent.keys)) == (rich.body, "t", ["a", "b"])
     assert (sent.properties, sent.delay_level, sent.sharding_key) == ({"p": "ü"}, 3, "s")
 

@@ -75,9 +75,9 @@ def test_less_urgent_messages_wait_for_all_urgent_ones() -> None:
     assert _next(order, 2) == ["h2", "l1"]
 
 
-def test_with_nothing_there_the_urgent_one_is_waited_for() -> None:
+async def test_with_nothing_there_the_urgent_one_is_waited_for() -> None:
     high, low = FakeConsumer("h", 0), FakeConsumer("l", 0)
-    assert asyncio.run(ByPriority([high, low], look_seconds=0.5).poll()) == []
+    assert await ByPriority([high, low], look_seconds=0.5).poll() == []
     assert (high.waits, low.waits) == ([0, 0.5], [0])
 
 

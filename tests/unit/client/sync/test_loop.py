@@ -152,7 +152,7 @@ def test_a_wait_in_portions_ends_with_the_call(
     monkeypatch.setattr(loops, "WAIT_SECONDS", 0.001)
 
     async def slow() -> str:
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # a real one: it is a thread that waits for it
         return "done"
 
     assert loop.run(slow) == "done"

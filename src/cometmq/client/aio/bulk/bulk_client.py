@@ -47,20 +47,31 @@ logger = logging.getLogger("cometmq.client")
 class BulkClient:
     """Make it inside of its event loop, and ``close`` it. Topics, queues and groups have no namespace in their names.
 
+    Args:
+        instance: use this one, of the same settings; whoever made it releases it.
+
     Raises:
         UsageError: no name server is given.
         ConfigError: the TLS settings cannot be used.
     """
 
-    def __init__(self, config: ClientConfig, *, clock: Clock | None = None) -> None:
-        self._instance = ClientInstance(config, clock=clock)
+    def __init__(
+        self,
+        config: ClientConfig,
+        *,
+        clock: Clock | None = None,
+        instance: ClientInstance | None = None,
+    ) -> None:
+        self._instance = instance or ClientInstance(config, clock=clock)
+        self._is_own = instance is None
         self._calls = QueueCalls(self._instance)
         self._positions: dict[str, GroupOffsets] = {}
         self._groups: dict[str, _Group] = {}
 
     async def close(self) -> None:
         """Brokers hear that announced groups have left; all connections are closed."""
-        await self._instance.release()
+        if self._is_own:
+            await self._instance.release()
 
     # Where things are.
 

@@ -55,6 +55,8 @@ class Remoting(Protocol):
 
     async def connection(self, address: str) -> Connection: ...
 
+    def ready(self, address: str) -> Connection | None: ...
+
     async def close(self) -> None: ...
 
 
@@ -99,6 +101,8 @@ class ClientInstance:
             on_open=self._connection_opened,
             on_close=self._connection_lost,
         )
+        self.ready = self._remoting.ready
+        """Finds the connection to an address if it is open and takes what is sent; None if ``call`` would wait."""
         self._order = BrokerOrder(UNREACHABLE_SECONDS)
         self._routes = Routes(
             self._name_servers,
@@ -275,11 +279,21 @@ class ClientInstance:
         """The connection that calls to an address use, opened now if there is none. Raises ConnectFailed."""
         return await self._remoting.connection(address)
 
+    @property
+    def has_credentials(self) -> bool:
+        """Whether requests are signed."""
+        return self.config.credentials.is_set
+
     def sign(self, command: Command) -> None:
         """Sign a request, if there are credentials."""
         account = self.config.credentials
         if account.is_set:
             sign(command, account.access_key, account.secret_key, account.security_token or None)
+
+    @property
+    def name_servers(self) -> list[str]:
+        """Their addresses, the one in use first."""
+        return self._name_servers.addresses
 
     async def ask_name_server(self, request: Command) -> tuple[Command, str]:
         """The reply of the first name server that answers, and its address. Raises NoNameServer."""

@@ -154,9 +154,20 @@ async def view(instance: ClientInstance, message_id: str, topic: str | None) -> 
             if way.topic is None:
                 raise
     assert way.topic is not None
-    messages = await _query_all(
+    messages = await query_unique_id(instance, way.topic, message_id)
+    found = with_unique_id(messages, way.topic, message_id)
+    if found is None:
+        raise MessageNotFound(f"no broker of topic {way.topic!r} has message {message_id}")
+    return found
+
+
+async def query_unique_id(
+    instance: ClientInstance, topic: str, message_id: str
+) -> list[ReceivedMessage]:
+    """What the brokers' indexes have under a unique id: its message, and perhaps others with the same hash."""
+    return await _query_all(
         instance,
-        way.topic,
+        topic,
         QueryMessageHeader(
             topic="",
             key=message_id,
@@ -166,10 +177,6 @@ async def view(instance: ClientInstance, message_id: str, topic: str | None) -> 
             is_unique_key=True,
         ),
     )
-    found = with_unique_id(messages, way.topic, message_id)
-    if found is None:
-        raise MessageNotFound(f"no broker of topic {way.topic!r} has message {message_id}")
-    return found
 
 
 async def query(

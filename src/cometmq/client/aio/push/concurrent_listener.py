@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, Final
 
 from cometmq.base.ports import Clock
 from cometmq.client.aio.push.listener_call import ListenerCall
@@ -23,6 +23,9 @@ from cometmq.client.core.consume.outcome import Verdict
 from cometmq.model.messages.received_message import ReceivedMessage
 
 logger = logging.getLogger("cometmq.client")
+
+RUN_MESSAGES: Final = 32
+"""A worker calls a coroutine function for so many messages in a row, as long as none of the calls waits."""
 
 
 class ConcurrentListener:
@@ -54,11 +57,15 @@ class ConcurrentListener:
         self._monotonic = clock.monotonic
         self._tasks: set[asyncio.Task[None]] = set()
         name = f"cometmq-consume-{group}"
-        self._workers: Workers = (
-            TaskWorkers(self._run, worker_count, name)
-            if call.is_async
-            else ThreadWorkers(self._run_in_thread, self._collect, worker_count, name)
-        )
+        self._workers: Workers
+        self._runs_of: TaskWorkers | None = None
+        """The workers, if they get runs of messages and call the listener for one after the other."""
+        if not call.is_async:
+            self._workers = ThreadWorkers(self._run_in_thread, self._collect, worker_count, name)
+        else:
+            self._workers = workers = TaskWorkers(self._run, worker_count, name)
+            if not call.is_batch:
+                self._runs_of, self._batch_max = workers, RUN_MESSAGES
 
     def start(self) -> None:
         self._workers.start()
@@ -85,9 +92,10 @@ class ConcurrentListener:
         """Send back what listeners have kept for too long."""
         if self._send_back is None:
             return
-        now = self._monotonic()
-        for job in late_jobs(self._workers.running, now - self._timeout):
-            await self._carry_out(job.held.abandon(job, now))
+        oldest = self._monotonic() - self._timeout
+        # Looked for again each time: while one is sent back, another may end.
+        while late := late_jobs(self._workers.running, oldest):
+            await self._carry_out(late[0].held.abandon(late[0], self._monotonic()))
 
     # Running.
 
@@ -97,7 +105,20 @@ class ConcurrentListener:
             self._do(held.close_jobs(1, self._monotonic()))
             return
         job.started = self._monotonic()
-        verdict = await self._call.call(held.queue, job.messages)
+        call, count, begun = self._call, 0, None
+        if self._runs_of is not None:
+            if not call.hooks and job.messages[0].body_error is None:
+                count, begun = call.call_each(job.messages)
+                if begun is None:
+                    if todo := held.consumed(job, self._monotonic()):
+                        self._do(todo)
+                    return
+            if len(job.messages) > 1:
+                # Others go on with the rest while this one waits, or is given back.
+                rest, todo = held.split(job, count, self._monotonic())
+                self._runs_of.submit_next(rest)
+                self._do(todo)
+        verdict = job.returned = await call.call(held.queue, job.messages, begun)
         if verdict is None:
             if todo := held.consumed(job, self._monotonic()):
                 self._do(todo)

@@ -6,7 +6,9 @@ import asyncio
 import inspect
 import logging
 import time
-from collections.abc import Callable
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from types import CoroutineType
 from typing import Any
 
 from cometmq.base.errors import CometError
@@ -55,12 +57,42 @@ class ListenerCall:
         self._is_orderly = is_orderly
         self.hooks: list[ConsumeHook] = hooks if hooks is not None else []
 
-    async def call(self, queue: MessageQueue, messages: list[ReceivedMessage]) -> Verdict | None:
+    def call_each(self, messages: Sequence[ReceivedMessage]) -> tuple[int, Awaitable[Any] | None]:
+        """Call a coroutine function for one message after the other, while it consumes each without waiting.
+
+        Returns how many it consumed, and the call that did not end like that, for ``call``; None if all did.
+        """
+        listener = self._listener
+        for count, message in enumerate(messages):
+            try:
+                coroutine = listener(message)
+            except BaseException as error:  # noqa: BLE001 - raised again by whoever awaits
+                return count, _begun(None, None, error)
+            if type(coroutine) is not CoroutineType:
+                return count, _awaited(coroutine)
+            try:
+                waits_for = coroutine.send(None)
+            except StopIteration as end:
+                if end.value is not None:
+                    return count, _begun(None, None, end)
+            except BaseException as error:  # noqa: BLE001 - raised again by whoever awaits
+                return count, _begun(None, None, error)
+            else:
+                return count, _begun(coroutine, waits_for, None)
+        return len(messages), None
+
+    async def call(
+        self,
+        queue: MessageQueue,
+        messages: list[ReceivedMessage],
+        begun: Awaitable[Any] | None = None,
+    ) -> Verdict | None:
+        """``begun``: the call, if ``call_each`` has begun it."""
         context = self._begin(queue, messages) if self.hooks else None
         if messages[0].body_error is not None:
             return self._unreadable(queue, messages, context)
         try:
-            returned = await self._listener(messages if self.is_batch else messages[0])
+            returned = await (begun or self._listener(messages if self.is_batch else messages[0]))
             verdict = None if returned is None else self._judge(returned, len(messages))
         except Exception as error:  # noqa: BLE001 - the user's code; logged in _failed
             return self._failed(queue, messages, context, error)
@@ -154,6 +186,34 @@ class ListenerCall:
             len(context.messages) if verdict is None else verdict.consumed_count
         )
         run_after(self.hooks, context)
+
+
+async def _awaited(given: Any) -> Any:
+    """What a listener gave to await, whatever it is: it may be nothing, or count as false."""
+    return await given
+
+
+@types.coroutine
+def _begun(
+    coroutine: Coroutine[Any, Any, Any] | None, waits_for: Any, ended: BaseException | None
+) -> Generator[Any, Any, Any]:
+    """The rest of a coroutine after its first step, as ``await coroutine`` would have gone on."""
+    try:
+        if ended is not None:
+            raise ended
+        assert coroutine is not None
+        while True:
+            try:
+                answer = yield waits_for
+            except BaseException as thrown:  # noqa: BLE001 - the coroutine decides
+                waits_for = coroutine.throw(thrown)
+            else:
+                waits_for = coroutine.send(answer)
+    except StopIteration as end:
+        return end.value
+    finally:
+        # Its traceback leads here: the messages of the run would stay until cycles are collected.
+        del ended
 
 
 def _is_async(listener: Callable[..., Any]) -> bool:

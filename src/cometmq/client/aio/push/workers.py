@@ -16,8 +16,8 @@ from typing import Final, Protocol
 
 from cometmq.client.core.consume.member.held_queue import HeldQueue, Job
 
-YIELD_AFTER_JOBS: Final = 32
-"""A task whose listener never waits yields to others after this many jobs."""
+YIELD_AFTER_MESSAGES: Final = 32
+"""A task whose listener never waits yields to others after this many messages."""
 
 
 class Workers(Protocol):
@@ -60,6 +60,11 @@ class TaskWorkers:
         self._ready.extend(jobs)
         self._wake()
 
+    def submit_next(self, jobs: Sequence[Job]) -> None:
+        """Before all others."""
+        self._ready.extendleft(reversed(jobs))
+        self._wake()
+
     def withdraw(self, held: HeldQueue) -> int:
         kept = [job for job in self._ready if job.held is not held]
         count = len(self._ready) - len(kept)
@@ -96,10 +101,10 @@ class TaskWorkers:
             if ready and self._idle:
                 self._wake()
             running[number] = job
+            in_a_row += len(job.messages)
             await run(job)
             running[number] = None
-            in_a_row += 1
-            if in_a_row == YIELD_AFTER_JOBS:
+            if in_a_row >= YIELD_AFTER_MESSAGES:
                 in_a_row = 0
                 await asyncio.sleep(0)
 

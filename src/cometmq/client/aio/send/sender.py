@@ -16,6 +16,7 @@ from cometmq.client.aio.send.publish_routes import PublishRoutes
 from cometmq.client.aio.trace.send_hooks import SendContext, SendHook, run_after, run_before
 from cometmq.client.core.send.fault_tracker import SERIES, FaultTracker
 from cometmq.client.core.send.prepare import SendRequest
+from cometmq.client.core.send.send_frame import SendFrames
 from cometmq.client.core.send.send_result import SendResult, SendStatus, send_result
 from cometmq.client.core.send.send_retry import (
     FIRST_PAUSE_SECONDS,
@@ -29,6 +30,8 @@ from cometmq.client.producer_config import ProducerConfig
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.messages.message import Message
 from cometmq.protocol.command import Command
+from cometmq.protocol.send_reply import Stored
+from cometmq.remoting.connection import Connection
 
 logger = logging.getLogger("cometmq.client")
 
@@ -47,6 +50,8 @@ class Sender:
         self._group = group
         self._instance = instance
         self._call = instance.call
+        self._ready = instance.ready
+        self._frames = None if instance.has_credentials else SendFrames()
         self._broker_address = instance.broker_address
         self._monotonic = instance.clock.monotonic
         self._routes = routes
@@ -91,7 +96,18 @@ class Sender:
             try:
                 target = target or self._choose(topic, failed_broker)
                 timeout = min(deadline - self._monotonic(), self._attempt_seconds_max)
-                result = await self._attempt(topic, target, request, messages, mode, timeout)
+                begun = self._begin(target, request, timeout)
+                if begun is None:
+                    result = await self._attempt(topic, target, request, messages, mode, timeout)
+                else:
+                    address, connection, opaque, reply = begun
+                    try:
+                        answer = await reply
+                    except BaseException:
+                        # A cancelled call is still waited for.
+                        connection.forget(opaque)
+                        raise
+                    result = send_result(answer, address, target, request.message_id)
                 if (
                     result.status is SendStatus.SEND_OK
                     or not self._retry_not_stored_ok
@@ -148,6 +164,33 @@ class Sender:
         finally:
             context.elapsed_ms = (self._monotonic() - started) * 1000
             run_after(self._hooks, context)
+
+    def _begin(
+        self, target: MessageQueue, request: SendRequest, timeout: float
+    ) -> tuple[str, Connection, int, asyncio.Future[Command | Stored]] | None:
+        """The usual attempt, begun without a coroutine: a plain message, nobody watches, and the connection is open.
+
+        None if it is not like that; then ``_attempt`` does the same for every kind of attempt.
+        """
+        if (
+            self._frames is None
+            or not request.is_plain
+            or self._hooks
+            or self._faults is not None
+            or timeout <= 0
+        ):
+            return None
+        address = self._broker_address(target.broker_name)
+        connection = None if address is None else self._ready(address)
+        if address is None or connection is None:
+            return None
+        opaque, reply = connection.expect_reply(request.code, timeout)
+        head = self._frames.head(request, target, opaque)
+        if head is None:
+            connection.forget(opaque)
+            return None
+        connection.send_encoded(head, request.body)
+        return address, connection, opaque, reply
 
     async def _attempt(
         self,

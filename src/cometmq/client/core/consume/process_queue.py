@@ -58,15 +58,13 @@ class ProcessQueue:
         floor = self._next_offset
         if messages and messages[0].queue_offset < floor:
             messages = [message for message in messages if message.queue_offset >= floor]
-        order, sizes = self._order, self._sizes
-        for message in messages:
-            offset = message.queue_offset
-            order.append(offset)
-            size = len(message.body)
-            sizes[offset] = size
-            self.size_bytes += size
         if messages:
-            floor = messages[-1].queue_offset + 1
+            offsets = [message.queue_offset for message in messages]
+            sizes = [len(message.body) for message in messages]
+            self._order.extend(offsets)
+            self._sizes.update(zip(offsets, sizes, strict=True))
+            self.size_bytes += sum(sizes)
+            floor = offsets[-1] + 1
         self._next_offset = max(floor, next_offset)
         return messages
 
@@ -76,16 +74,22 @@ class ProcessQueue:
         if size is None:
             return False
         self.size_bytes -= size
+        self._trim()
+        return True
+
+    def finish_all(self, messages: Iterable[ReceivedMessage]) -> None:
+        """The same for several."""
+        take = self._sizes.pop
+        for message in messages:
+            self.size_bytes -= take(message.queue_offset, 0)
+        self._trim()
+
+    def _trim(self) -> None:
         order, sizes = self._order, self._sizes
         while order and order[0] not in sizes:
             order.popleft()
         while order and order[-1] not in sizes:
             order.pop()
-        return True
-
-    def finish_all(self, messages: Iterable[ReceivedMessage]) -> None:
-        for message in messages:
-            self.finish(message.queue_offset)
 
 
 class OrderlyQueue(ProcessQueue):

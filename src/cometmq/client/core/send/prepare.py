@@ -79,6 +79,17 @@ class SendRequest(msgspec.Struct, gc=False):
     reconsume_times: str = "0"
     max_reconsume_times: str | None = None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it differs from others only in what ``send_frame`` fills in."""
+        return (
+            self.code == _SEND
+            and not self.sys_flag
+            and not self.flag
+            and self.max_reconsume_times is None
+            and self.reconsume_times == "0"
+        )
+
     def to(self, queue: MessageQueue) -> Command:
         """The command for a queue, with the single-letter keys of ``SendMessageHeaderV2``."""
         envelope = self.envelope

@@ -47,15 +47,21 @@ def retry_header(
     reconsume_times: int,
     reconsume_times_max: int,
     now_ms: int,
+    is_delayed: bool = True,
 ) -> SendMessageHeaderV2:
     """The header of a send that delivers the message to the group again; queue and broker are left open.
 
     If ``reconsume_times`` is at its maximum, the broker puts it into the dead letter queue instead.
+
+    Args:
+        is_delayed: by the level of its next retry; else at once.
     """
     pairs = {name: value for name, value in message.properties.items() if name not in _LEFT_OUT}
     pairs.setdefault(ORIGIN_MESSAGE_ID, message.offset_id)
     pairs[RETRY_TOPIC] = origin_topic
-    pairs[DELAY] = str(FIRST_RETRY_LEVEL + message.reconsume_times)
+    pairs.pop(DELAY, None)
+    if is_delayed:
+        pairs[DELAY] = str(FIRST_RETRY_LEVEL + message.reconsume_times)
     pairs[WAIT] = "true"
     return SendMessageHeaderV2(
         producer_group=INNER_GROUP,

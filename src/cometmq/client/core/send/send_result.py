@@ -15,6 +15,7 @@ from cometmq.protocol.command import Command
 from cometmq.protocol.fields import decode_fields
 from cometmq.protocol.headers.send import SendMessageReply
 from cometmq.protocol.reply_errors import error_for
+from cometmq.protocol.send_reply import Stored
 
 
 class SendStatus(StrEnum):
@@ -32,6 +33,9 @@ _STORED: Final[dict[int, SendStatus]] = {
     int(ResponseCode.FLUSH_SLAVE_TIMEOUT): SendStatus.FLUSH_SLAVE_TIMEOUT,
     int(ResponseCode.SLAVE_NOT_AVAILABLE): SendStatus.SLAVE_NOT_AVAILABLE,
 }
+
+STORED_CODES: Final = tuple(_STORED)
+"""The codes of replies that mean stored."""
 
 
 class SendResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,13 +74,27 @@ class PartlySent(CometError):
         self.unsent = unsent
 
 
-def send_result(reply: Command, address: str, queue: MessageQueue, message_id: str) -> SendResult:
+def send_result(
+    reply: Command | Stored, address: str, queue: MessageQueue, message_id: str
+) -> SendResult:
     """The result in a broker's reply.
 
     Raises:
         BrokerReplyError: the message was not stored.
         RemoteProtocolError: the reply lacks what it must have.
     """
+    if isinstance(reply, Stored):
+        offset_id, queue_offset, transaction_id, region_id, is_traced = reply
+        return SendResult(
+            status=SendStatus.SEND_OK,
+            message_id=message_id,
+            offset_id=offset_id,
+            queue=queue,
+            queue_offset=queue_offset,
+            transaction_id=transaction_id,
+            region_id=region_id,
+            is_traced=is_traced,
+        )
     status = _STORED.get(reply.code)
     if status is None:
         raise error_for(reply, address)

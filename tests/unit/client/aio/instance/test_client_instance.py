@@ -192,6 +192,7 @@ async def test_heartbeats_go_on_at_their_interval_whatever_happens(
     await instance.release()
 
 
+@pytest.mark.simulated_time
 async def test_a_topic_that_a_heartbeat_makes_is_found_soon(
     cluster: Any, names: Any, make_route: Any, make_consumer: Any
 ) -> None:
@@ -210,6 +211,7 @@ async def test_a_topic_that_a_heartbeat_makes_is_found_soon(
     await instance.release()
 
 
+@pytest.mark.simulated_time
 async def test_a_broker_is_greeted_again_after_its_connection_was_lost(
     cluster: Any, make_consumer: Any
 ) -> None:

@@ -42,14 +42,14 @@ def setting(remoting: Any, make_route: Any) -> Setting:
     return Setting(remoting, make_route)
 
 
-def test_nobody_is_greeted_when_there_is_nobody_to_tell_of(setting: Setting) -> None:
-    assert asyncio.run(setting.heartbeats.beat_all()) is None
+async def test_nobody_is_greeted_when_there_is_nobody_to_tell_of(setting: Setting) -> None:
+    assert await setting.heartbeats.beat_all() is None
     assert setting.remoting.calls == []
 
 
-def test_producers_alone_matter_to_masters_only(setting: Setting, make_producer: Any) -> None:
+async def test_producers_alone_matter_to_masters_only(setting: Setting, make_producer: Any) -> None:
     setting.roles.add_producer(make_producer("p"))
-    asyncio.run(setting.heartbeats.beat_all())
+    await setting.heartbeats.beat_all()
     assert setting.targets() == ["m:1", "m:2"]
     body = decode_heartbeat(setting.remoting.calls[0][1].body)
     assert body.client_id == "me@1"
@@ -57,12 +57,12 @@ def test_producers_alone_matter_to_masters_only(setting: Setting, make_producer:
     assert body.consumer_data_set == []
 
 
-def test_with_a_consumer_slaves_are_told_too_and_what_it_wants(
+async def test_with_a_consumer_slaves_are_told_too_and_what_it_wants(
     setting: Setting, make_producer: Any, make_consumer: Any
 ) -> None:
     setting.roles.add_producer(make_producer("p"))
     setting.roles.add_consumer(make_consumer("g", "T"))
-    asyncio.run(setting.heartbeats.beat_all())
+    await setting.heartbeats.beat_all()
     assert setting.targets() == ["m:1", "s:1", "m:2"]
     [consumer] = decode_heartbeat(setting.remoting.calls[0][1].body).consumer_data_set
     assert consumer.group_name == "g"
@@ -73,39 +73,34 @@ def test_with_a_consumer_slaves_are_told_too_and_what_it_wants(
     assert consumer.subscription_data_set[0].sub_version == 7
 
 
-def test_versions_are_remembered(setting: Setting, make_producer: Any) -> None:
+async def test_versions_are_remembered(setting: Setting, make_producer: Any) -> None:
     assert setting.heartbeats.version("a") == 0
     setting.roles.add_producer(make_producer("p"))
-    asyncio.run(setting.heartbeats.beat_all())
+    await setting.heartbeats.beat_all()
     assert setting.heartbeats.version("a") == 401
     assert setting.heartbeats.version("unknown") == 0
 
 
-def test_after_a_failure_the_next_one_comes_sooner_but_not_ever_so_often(
+async def test_after_a_failure_the_next_one_comes_sooner_but_not_ever_so_often(
     setting: Setting, make_producer: Any
 ) -> None:
     setting.roles.add_producer(make_producer("p"))
     del setting.remoting.servers["m:2"]
-
-    async def main() -> list[float | None]:
-        delays = [await setting.heartbeats.beat_all() for _ in range(3)]
-        assert setting.heartbeats.has_strangers()
-        setting.remoting.servers["m:2"] = _answer
-        delays.append(await setting.heartbeats.beat_all())
-        del setting.remoting.servers["m:2"]
-        delays.append(await setting.heartbeats.beat_all())
-        return delays
-
-    once, twice, again = RETRY_SECONDS, RETRY_SECONDS * 2, RETRY_SECONDS * 4
-    assert asyncio.run(main()) == [once, twice, again, None, once]
+    delays = [await setting.heartbeats.beat_all() for _ in range(3)]
+    assert delays == [RETRY_SECONDS, RETRY_SECONDS * 2, RETRY_SECONDS * 4]
+    assert setting.heartbeats.has_strangers()
+    setting.remoting.servers["m:2"] = _answer
+    assert await setting.heartbeats.beat_all() is None
+    del setting.remoting.servers["m:2"]
+    assert await setting.heartbeats.beat_all() == RETRY_SECONDS
 
 
-def test_a_refusal_is_a_failure_too(setting: Setting, make_producer: Any) -> None:
+async def test_a_refusal_is_a_failure_too(setting: Setting, make_producer: Any) -> None:
     setting.roles.add_producer(make_producer("p"))
     setting.remoting.servers["m:1"] = lambda request: request.reply(
         ResponseCode.NO_PERMISSION, "no"
     )
-    assert asyncio.run(setting.heartbeats.beat_all()) == RETRY_SECONDS
+    assert await setting.heartbeats.beat_all() == RETRY_SECONDS
 
 
 async def test_those_who_know_us_are_told_when_a_group_leaves(
@@ -127,9 +122,9 @@ async def test_those_who_know_us_are_told_when_a_group_leaves(
     ]
 
 
-def test_a_lost_connection_makes_a_stranger(setting: Setting, make_producer: Any) -> None:
+async def test_a_lost_connection_makes_a_stranger(setting: Setting, make_producer: Any) -> None:
     setting.roles.add_producer(make_producer("p"))
-    asyncio.run(setting.heartbeats.beat_all())
+    await setting.heartbeats.beat_all()
     assert not setting.heartbeats.has_strangers()
     setting.heartbeats.lost("elsewhere:1")
     assert not setting.heartbeats.has_strangers()
@@ -159,7 +154,7 @@ async def test_a_broker_that_does_not_know_us_is_greeted_on_a_new_connection(
     assert setting.targets() == ["m:1", "m:1"]
 
 
-def test_a_greeting_on_its_way_is_not_doubled_by_the_connection_it_opens(
+async def test_a_greeting_on_its_way_is_not_doubled_by_the_connection_it_opens(
     setting: Setting, make_producer: Any
 ) -> None:
     setting.roles.add_producer(make_producer("p"))
@@ -169,5 +164,5 @@ def test_a_greeting_on_its_way_is_not_doubled_by_the_connection_it_opens(
         return _answer(request)
 
     setting.remoting.servers["m:1"] = answer
-    asyncio.run(setting.heartbeats.beat_all())
+    await setting.heartbeats.beat_all()
     assert setting.targets() == ["m:1", "m:2"]

@@ -64,15 +64,12 @@ async def test_it_may_want_to_run_sooner() -> None:
     await task.stop()
 
 
-def test_a_failure_is_logged_and_it_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
+async def test_a_failure_is_logged_and_it_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR, "cometmq.client"):
         work = Counted(fails=True)
         task = Periodic("x", work, first=0.001, every=0.001)
         task.start()
         await work.wait_for(3)
         await task.stop()
-
-    with caplog.at_level(logging.ERROR, "cometmq.client"):
-        asyncio.run(main())
     assert "periodic work failed name=x" in caplog.text
     assert "broken" in caplog.text

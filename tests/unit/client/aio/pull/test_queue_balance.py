@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.eventually import eventually, turns
 
 from cometmq.client.aio.instance.client_instance import ClientInstance
@@ -85,6 +86,7 @@ async def test_a_share_is_told_when_it_changes(remoting: Any, names: Any, make_r
     await shared.stop()
 
 
+@pytest.mark.simulated_time
 async def test_what_cannot_be_shared_out_yet_is_tried_again_soon(
     remoting: Any, names: Any, make_route: Any
 ) -> None:

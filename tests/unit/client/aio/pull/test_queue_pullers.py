@@ -111,25 +111,19 @@ async def test_pulls_go_on_until_the_cache_is_full_and_again_when_it_is_not() ->
     await world.pullers.close()
 
 
-def test_a_failed_pull_is_told_and_made_again() -> None:
+async def test_a_failed_pull_is_told_and_made_again() -> None:
     async def fail_twice(offset: int) -> PullResult:
         if len(world.calls.offsets) <= 2:
             raise ConnectFailed("nobody there")
         return await never(offset)
 
-    world: World
-
-    async def main() -> None:
-        nonlocal world
-        world = World(fail_twice)
-        world.begin_errors.append(ConnectFailed("nobody there yet"))
-        world.pullers.start(QUEUE)
-        await eventually(lambda: len(world.calls.offsets) == 3)
-        assert world.calls.offsets == [0, 0, 0]
-        assert len(world.failures) == 3
-        await world.pullers.close()
-
-    asyncio.run(main())
+    world = World(fail_twice)
+    world.begin_errors.append(ConnectFailed("nobody there yet"))
+    world.pullers.start(QUEUE)
+    await eventually(lambda: len(world.calls.offsets) == 3)
+    assert world.calls.offsets == [0, 0, 0]
+    assert len(world.failures) == 3
+    await world.pullers.close()
 
 
 async def test_a_busy_broker_is_asked_again_soon() -> None:

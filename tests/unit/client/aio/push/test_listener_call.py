@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -79,7 +81,7 @@ async def test_a_cancellation_inside_of_it_is_a_failure_and_one_of_it_is_not() -
 @pytest.mark.parametrize(
     ("is_orderly", "verdict"), [(False, Verdict(0)), (True, Verdict(0, DEAD_LETTER_LEVEL))]
 )
-def test_a_message_that_cannot_be_read_fails_without_a_call(
+async def test_a_message_that_cannot_be_read_fails_without_a_call(
     is_orderly: bool, verdict: Verdict, caplog: pytest.LogCaptureFixture
 ) -> None:
     """In order, the queue would wait for it for ever."""
@@ -102,13 +104,13 @@ def test_a_message_that_cannot_be_read_fails_without_a_call(
     plain = ListenerCall("g", listener=never, is_orderly=is_orderly, hooks=hooks)
     assert plain.call_in_thread(QUEUE, bad) == verdict
     coroutine = ListenerCall("g", listener=never_async, is_orderly=is_orderly, hooks=hooks)
-    assert asyncio.run(coroutine.call(QUEUE, bad)) == verdict
+    assert await coroutine.call(QUEUE, bad) == verdict
     for context in seen:
         assert isinstance(context.error, UnreadableBody)
         assert (str(context.error), context.consumed_count) == ("cut off", 0)
     assert len(seen) == caplog.text.count("UnreadableBody: cut off") == 2
     with pytest.raises(UnreadableBody, match="cut off"):
-        asyncio.run(plain.call_plainly(bad[0]))
+        await plain.call_plainly(bad[0])
 
 
 def test_a_single_listener_gets_the_message_itself() -> None:
@@ -155,3 +157,29 @@ def test_hooks_are_told_before_and_after_and_cannot_do_harm() -> None:
         ("before", 0, None),
         ("after", 0, ValueError),
     ]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_messages_of_a_run_do_not_wait_for_the_collection_of_cycles(
+    monkeypatch: pytest.MonkeyPatch, *, fails: bool
+) -> None:
+    class Watched(ReceivedMessage):
+        __slots__ = ("__weakref__",)
+
+    async def listener(message: ReceivedMessage) -> Outcome:
+        if fails:
+            raise ValueError("no")
+        return Outcome.consumed
+
+    # Those who capture what is logged keep the error.
+    monkeypatch.setattr("cometmq.client.aio.push.listener_call.logger.disabled", True)
+    call = ListenerCall("g", listener=listener)
+    messages: list[ReceivedMessage] = [Watched(topic="T", body=b"x")]
+    gc.disable()
+    try:
+        count, begun = call.call_each(messages)
+        assert await call.call(QUEUE, messages, begun) == (Verdict(0) if fails else None)
+        left = weakref.ref(messages.pop())
+        assert (count, left()) == (0, None)
+    finally:
+        gc.enable()

@@ -96,10 +96,10 @@ def test_when_nobody_takes_it_the_message_stays() -> None:
     assert instance.doubted == ["%RETRY%g"] * 3
 
 
-def test_an_orderly_dead_letter_keeps_its_count() -> None:
+async def test_an_orderly_dead_letter_keeps_its_count() -> None:
     instance = Instance(ResponseCode.SUCCESS)
     made: Any = instance
     message = ReceivedMessage(topic="T", body=b"x", reconsume_times=3)
-    assert asyncio.run(SendBack(made, "g", 3).send_dead_letter(message))
+    assert await SendBack(made, "g", 3).send_dead_letter(message)
     ext = instance.sent[0][1].ext or {}
     assert (ext["j"], ext["l"]) == ("3", "3")

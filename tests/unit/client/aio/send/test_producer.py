@@ -147,6 +147,7 @@ async def test_in_the_background_only_the_network_is_tried_again(
         assert "SYSTEM_ERROR" in str(failed[0])
 
 
+@pytest.mark.simulated_time
 async def test_in_the_background_a_given_queue_is_kept(
     brokers: dict[str, FakeBroker], remoting: Any
 ) -> None:
@@ -156,7 +157,7 @@ async def test_in_the_background_a_given_queue_is_kept(
         queue = (await producer.fetch_publish_queues("T"))[0]
         assert queue.broker_name == "a"
         with pytest.raises(ConnectFailed):
-            await producer.send_soon(MESSAGE, queue=queue, timeout=0.1)
+            await producer.send_soon(MESSAGE, queue=queue, timeout=1.0)
         assert len(remoting.sent(RequestCode.SEND_MESSAGE_V2, BROKERS["a"][0])) > 1
         assert not brokers["b"].requests
 
@@ -219,6 +220,7 @@ async def test_no_time_is_no_send(brokers: dict[str, FakeBroker]) -> None:
         assert not raised.value.sent
 
 
+@pytest.mark.simulated_time
 async def test_looking_for_a_route_counts_into_the_time_limit(
     brokers: dict[str, FakeBroker], remoting: Any
 ) -> None:
@@ -233,6 +235,7 @@ async def test_looking_for_a_route_counts_into_the_time_limit(
             await producer.send(MESSAGE, timeout=0.05)
 
 
+@pytest.mark.simulated_time
 async def test_looking_again_counts_into_the_time_limit(
     brokers: dict[str, FakeBroker], remoting: Any
 ) -> None:
@@ -291,6 +294,7 @@ class ChangingMaster:
         return reply
 
 
+@pytest.mark.simulated_time
 @pytest.mark.parametrize("is_refused", [False, True])
 @pytest.mark.parametrize("has_queue", [False, True])
 async def test_a_send_waits_for_the_next_master(
@@ -315,6 +319,7 @@ async def test_a_send_waits_for_the_next_master(
         assert len(group.new.requests) == 1
 
 
+@pytest.mark.simulated_time
 async def test_a_topic_that_lost_its_master_is_waited_for(
     brokers: dict[str, FakeBroker], remoting: Any, names: Any, make_route: Any
 ) -> None:
@@ -328,6 +333,7 @@ async def test_a_topic_that_lost_its_master_is_waited_for(
         assert (await producer.send(MESSAGE)).status is SendStatus.SEND_OK
 
 
+@pytest.mark.simulated_time
 @pytest.mark.parametrize("how", ["key", "selector"])
 async def test_who_asks_for_a_queue_waits_until_there_are_some(
     brokers: dict[str, FakeBroker], remoting: Any, names: Any, make_route: Any, how: str

@@ -70,8 +70,8 @@ def _ends(remoting: Any) -> list[EndTransactionHeader]:
     ]
 
 
-def test_the_outcome_names_the_half_message(remoting: Any) -> None:
-    result = asyncio.run(_send(lambda message, argument: TransactionState.COMMIT))
+async def test_the_outcome_names_the_half_message(remoting: Any) -> None:
+    result = await _send(lambda message, argument: TransactionState.COMMIT)
     [half] = remoting.sent(RequestCode.SEND_MESSAGE_V2, BROKER)
     assert half.ext["f"] == "4"
     assert "TRAN_MSG\x01true\x02PGROUP\x01pg\x02" in half.ext["i"]
@@ -90,26 +90,26 @@ def test_the_outcome_names_the_half_message(remoting: Any) -> None:
 
 
 @pytest.mark.parametrize("code", [10, 11, 12])
-def test_a_half_message_without_confirmation_is_rolled_back(remoting: Any, code: int) -> None:
+async def test_a_half_message_without_confirmation_is_rolled_back(remoting: Any, code: int) -> None:
     remoting.servers[BROKER] = _stores(code)
-    result = asyncio.run(_send(lambda *arguments: pytest.fail("must not be executed")))
+    result = await _send(lambda *arguments: pytest.fail("must not be executed"))
     assert result.state is TransactionState.ROLLBACK
     assert [end.commit_or_rollback for end in _ends(remoting)] == [12]
 
 
 @pytest.mark.parametrize("said", [None, "COMMIT", 8, True])
-def test_anything_but_a_state_counts_as_unknown(remoting: Any, said: Any) -> None:
-    result = asyncio.run(_send(lambda *arguments: said))
+async def test_anything_but_a_state_counts_as_unknown(remoting: Any, said: Any) -> None:
+    result = await _send(lambda *arguments: said)
     assert result.state is TransactionState.UNKNOWN
     assert "must return TransactionState" in str(result.error)
     assert [end.commit_or_rollback for end in _ends(remoting)] == [0]
 
 
-def test_a_coroutine_hidden_in_a_function_is_awaited() -> None:
+async def test_a_coroutine_hidden_in_a_function_is_awaited() -> None:
     async def commit() -> TransactionState:
         return TransactionState.COMMIT
 
-    assert asyncio.run(_send(lambda *arguments: commit())).state is TransactionState.COMMIT
+    assert (await _send(lambda *arguments: commit())).state is TransactionState.COMMIT
 
 
 def _check_request(number: int) -> Command:

@@ -336,8 +336,8 @@ async def test_a_lone_record_leaves_after_the_interval() -> None:
     await dispatcher.close()
 
 
-def test_a_full_queue_drops_and_counts(caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
+async def test_a_full_queue_drops_and_counts(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "cometmq.client"):
         producer = FakeProducer()
         dispatcher = _dispatcher(producer, queue_max=3)
         for number in range(10):
@@ -346,9 +346,6 @@ def test_a_full_queue_drops_and_counts(caplog: pytest.LogCaptureFixture) -> None
         await dispatcher.close()
         assert producer.ids == ["M0", "M1", "M2"]
         assert dispatcher.dropped == 7
-
-    with caplog.at_level(logging.WARNING, "cometmq.client"):
-        asyncio.run(main())
     assert "trace records dropped" in caplog.text
     assert "count=7" in caplog.text
 

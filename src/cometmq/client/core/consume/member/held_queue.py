@@ -36,7 +36,7 @@ TIMED_OUT_LEVEL: Final = 3
 
 
 class Job:
-    """Messages for one call of a listener."""
+    """Messages for one call of a listener, or for one call each, one after the other."""
 
     __slots__ = ("held", "is_abandoned", "messages", "returned", "started")
 
@@ -46,6 +46,7 @@ class Job:
         self.started = 0.0
         """When the listener was called; 0 before."""
         self.returned: object = None
+        """The verdict of a call that did not consume everything."""
         self.is_abandoned = False
         """It took too long and was sent back; how it ends no longer matters."""
 
@@ -153,24 +154,30 @@ class HeldQueue:
         """The listener consumed all of it."""
         if job.is_abandoned:
             return NOTHING
-        messages = job.messages
-        finish = self.process.finish
-        for message in messages:
-            finish(message.queue_offset)
-        self.last_consume = now
-        self.consumed_count += len(messages)
-        self.consumed_seconds += now - job.started
+        self._finish(job.messages, now - job.started, now)
         return self.close_jobs(1, now)
+
+    def split(self, job: Job, count: int, now: float) -> tuple[list[Job], Instructions]:
+        """The listener consumed the first ``count`` messages and is at the next one, which may take a while.
+
+        The job keeps that one. The messages behind it are jobs that others may begin.
+        """
+        messages = job.messages
+        job.messages = messages[count : count + 1]
+        todo: Instructions = NOTHING
+        if count:
+            self._finish(messages[:count], now - job.started, now)
+            todo = self.make_room()
+        job.started = now
+        rest = messages[count + 1 :]
+        return self.open_jobs(rest, len(rest)) if rest else [], todo
 
     def failed(self, job: Job, verdict: Verdict, now: float) -> Instructions:
         """The listener consumed the first messages at most; the others are to come again."""
         if job.is_abandoned:
             return NOTHING
         count = verdict.consumed_count
-        self.process.finish_all(job.messages[:count])
-        self.last_consume = now
-        self.consumed_count += count
-        self.consumed_seconds += now - job.started
+        self._finish(job.messages[:count], now - job.started, now)
         self.failed_count += len(job.messages) - count
         return self._give_back(job.messages[count:], verdict.delay_level, now)
 
@@ -197,6 +204,12 @@ class HeldQueue:
         ended = self.close_jobs(1, now)
         return [Resubmit(self, messages, RESUBMIT_SECONDS), *ended] if messages else ended
 
+    def _finish(self, messages: Sequence[ReceivedMessage], seconds: float, now: float) -> None:
+        self.process.finish_all(messages)
+        self.last_consume = now
+        self.consumed_count += len(messages)
+        self.consumed_seconds += seconds
+
     def _give_back(
         self, messages: Sequence[ReceivedMessage], delay_level: int, now: float
     ) -> Instructions:
@@ -210,11 +223,15 @@ class HeldQueue:
 
 
 def late_jobs(running: Iterable[Job | None], oldest: float) -> list[Job]:
-    """Jobs that were begun before ``oldest`` and are not given up yet."""
+    """Jobs that were begun before ``oldest``, have not failed, and are not given up yet."""
     return [
         job
         for job in running
-        if job is not None and job.started and job.started < oldest and not job.is_abandoned
+        if job is not None
+        and job.started
+        and job.started < oldest
+        and job.returned is None
+        and not job.is_abandoned
     ]
 
 

@@ -111,6 +111,9 @@ def test_a_job_kept_for_too_long_is_sent_back_and_its_end_counts_no_more() -> No
     assert isinstance(tell, Tell)
     assert retry == RetryLater(held, first.messages, TIMED_OUT_LEVEL)
     assert late_jobs([first, second], 50.0) == []
+    assert late_jobs([second], 95.0) == [second]
+    second.returned = Verdict(0)
+    assert late_jobs([second], 95.0) == []
     assert held.consumed(first, 101.0) == held.failed(first, Verdict(0), 101.0) == ()
     assert held.jobs_open == 3
     held.sent_back(first.messages[0])
