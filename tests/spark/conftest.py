@@ -35,10 +35,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     fault = _java_fault()
     for item in items:
-        if here in item.path.parents:
-            if fault is not None:
-                item.add_marker(pytest.mark.skip(reason=fault))
-            item.add_marker(pytest.mark.xdist_group("spark"))
+        if here in item.path.parents and fault is not None:
+            item.add_marker(pytest.mark.skip(reason=fault))
 
 
 @pytest.fixture(scope="session")

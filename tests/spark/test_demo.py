@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cometmq.cli import demo
-from cometmq.cli.demo_pipeline import WrongTotals, run_pipeline
+from cometmq.cli.demo import demo
+from cometmq.cli.demo.demo_pipeline import WrongTotals, run_pipeline
 from cometmq.client.sync import Producer
 from cometmq.testing.cluster import cluster
 

@@ -194,7 +194,7 @@ class TestColumns:
 
     def delivered(self, servers: Servers, topic: str, count: int) -> dict[str, Record]:
         """By body, once there are so many."""
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + 60
         while len(found := stored(servers, topic)) < count:
             assert time.monotonic() < deadline, found
             time.sleep(0.1)

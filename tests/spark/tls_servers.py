@@ -79,6 +79,9 @@ def certificates(directory: Path) -> tuple[Path, dict[str, str]]:
         "tls.client.certPath": str(chain),
         "tls.client.keyPath": str(key),
         "tls.client.keyPassword": PASSWORD,
+        "tls.protocols": "TLSv1.2,TLSv1.3",
+        "tls.ciphers": "ECDHE-ECDSA-AES256-GCM-SHA384",
+        "tls.reloadSeconds": "60",
     }
     server = {
         "tls.server.mode": "enforcing",

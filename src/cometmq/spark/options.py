@@ -15,6 +15,7 @@ from typing import Final
 from cometmq.base.errors import ConfigError, UsageError
 from cometmq.base.settings import rows
 from cometmq.client.client_config import Credentials
+from cometmq.client.client_file import load_client_config
 from cometmq.model.address import split_address, split_addresses
 from cometmq.remoting.tls import TlsConfig, tls_config_of
 from cometmq.spark.errors import BadOption
@@ -34,6 +35,12 @@ _BYTES_UNITS: Final = {
 _BYTES = re.compile(r"([0-9]+)\s*([a-z]*)\Z")
 
 NUMBER_MAX: Final = (1 << 63) - 1
+
+
+_TLS_KEYS: Final = tuple(
+    row.key for row in rows(TlsConfig) if not row.key.startswith("tls.server.")
+)
+_IN_FILE: Final = ("namespace", "accessKey", "secretKey", "securityToken", *_TLS_KEYS)
 
 
 class OptionReader:
@@ -161,6 +168,48 @@ class ConnectionOptions:
 
 def read_connection(options: OptionReader) -> ConnectionOptions:
     """The options of the connection, which source and sink share. Raises BadOption."""
+    call_seconds = options.seconds("callTimeout", 3.0)
+    path = options.text("connectionFile")
+    if path:
+        return _connection_of_file(options, path, call_seconds)
+    namespace = options.text("namespace")
+    if "%" in namespace:
+        raise BadOption(
+            f"option namespace: expected a text without %, which ends it on the wire, got {namespace!r}"
+        )
+    return ConnectionOptions(
+        name_servers=_name_servers(options),
+        namespace=namespace,
+        credentials=_credentials(options),
+        tls=_tls(options),
+        call_seconds=call_seconds,
+    )
+
+
+def _connection_of_file(options: OptionReader, path: str, call_seconds: float) -> ConnectionOptions:
+    """A file as ``cometmq init`` writes it; so no secret is in a program or a pipeline's file."""
+    given = [name for name in _IN_FILE if options.text(name)]
+    if given:
+        raise BadOption(
+            f"options connectionFile and {', '.join(given)}: expected the latter in {path}; leave them out here"
+        )
+    try:
+        config = load_client_config(path)
+        config.tls.client_context()
+    except ConfigError as error:
+        raise BadOption(f"option connectionFile: {error}") from None
+    in_file = tuple(split_addresses(config.name_servers))
+    is_given = options.has("nameServers") or not in_file
+    return ConnectionOptions(
+        name_servers=_name_servers(options) if is_given else in_file,
+        namespace=config.namespace,
+        credentials=config.credentials,
+        tls=config.tls,
+        call_seconds=call_seconds,
+    )
+
+
+def _name_servers(options: OptionReader) -> tuple[str, ...]:
     servers = options.text("nameServers")
     if not servers:
         raise BadOption(
@@ -176,18 +225,7 @@ def read_connection(options: OptionReader) -> ConnectionOptions:
         raise BadOption(
             f"option nameServers: expected addresses like 10.0.0.1:9876, got {servers!r}"
         )
-    namespace = options.text("namespace")
-    if "%" in namespace:
-        raise BadOption(
-            f"option namespace: expected a text without %, which ends it on the wire, got {namespace!r}"
-        )
-    return ConnectionOptions(
-        name_servers=name_servers,
-        namespace=namespace,
-        credentials=_credentials(options),
-        tls=_tls(options),
-        call_seconds=options.seconds("callTimeout", 3.0),
-    )
+    return name_servers
 
 
 def _credentials(options: OptionReader) -> Credentials:
@@ -203,11 +241,7 @@ def _credentials(options: OptionReader) -> Credentials:
 
 def _tls(options: OptionReader) -> TlsConfig:
     """RocketMQ's own keys, such as ``tls.enable``; those of servers mean nothing here."""
-    values = {
-        row.key: value
-        for row in rows(TlsConfig)
-        if not row.key.startswith("tls.server.") and (value := options.text(row.key))
-    }
+    values = {key: value for key in _TLS_KEYS if (value := options.text(key))}
     try:
         config = tls_config_of(values)
         # Made here once, so that a wrong path is found before a query starts.

@@ -10,10 +10,7 @@ properties: whoever can send a message could stop every query otherwise.
 
 from __future__ import annotations
 
-import sys
-import zlib
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -24,11 +21,13 @@ from cometmq.base.errors import RemoteProtocolError
 from cometmq.model.address import host_text
 from cometmq.model.flags import SysFlag
 from cometmq.model.messages.batch import decode_batch
+from cometmq.model.messages.checksum import crc32
 from cometmq.model.messages.compression import decompress
 from cometmq.model.messages.properties import BODY_ERROR, KEYS, TAGS, UNIQ_KEY
 from cometmq.model.messages.record import decode_record, encode_record
 from cometmq.model.messages.record_layout import BORN_HOST_AT, HOST_V4_BYTES, HOST_V6_BYTES
 from cometmq.model.subscription import build_subscription
+from cometmq.spark.columns.compiled import Wanted, batch_of
 from cometmq.spark.columns.frames import (
     DATA_BYTES_MAX,
     Data,
@@ -43,6 +42,7 @@ from cometmq.spark.columns.frames import (
 )
 from cometmq.spark.columns.property_columns import PropertyColumns
 from cometmq.spark.columns.schema import arrow_schema
+from cometmq.spark.columns.texts import hosts_v4, repeated
 
 __all__ = ["UndecodableRecord", "decode", "decode_at"]
 
@@ -50,7 +50,6 @@ _INNER: Final = int(SysFlag.INNER_BATCH | SysFlag.NEED_UNWRAP)
 _COMPRESSED: Final = int(SysFlag.COMPRESSED)
 _FROM_PROPERTIES: Final = frozenset(["msgId", "keys", "tags", "properties"])
 _MILLISECONDS_MAX: Final = (2**63 - 1) // 1000
-_REPEATED_STEP: Final = 4096
 _HEX: Final = np.frombuffer(b"".join(b"%02X" % byte for byte in range(256)), dtype="S2")
 
 
@@ -115,6 +114,23 @@ def decode_at(
         physical_offsets: where each record lies in its log; one that says something else of itself is refused.
     """
     assert len(data) <= DATA_BYTES_MAX, len(data)
+    wanted = Wanted(tuple(columns), broker_name, first_offset, last_offset, _tags(tag))
+    if not check_crc:
+        made = batch_of(data, starts, sizes, wanted, physical_offsets)
+        if made is not None:
+            return made
+    return decode_python(data, starts, sizes, wanted, check_crc, physical_offsets)
+
+
+def decode_python(
+    data: Data,
+    starts: Ints,
+    sizes: Ints,
+    wanted: Wanted,
+    check_crc: bool = False,
+    physical_offsets: Ints | None = None,
+) -> pa.RecordBatch:
+    """What ``decode_at`` says of all records, those included that the compiled twin leaves to others."""
     frames = locate(data, starts, sizes)
     if physical_offsets is not None:
         _check_places(frames, physical_offsets)
@@ -124,8 +140,8 @@ def decode_at(
     errors: dict[int, str] = {}
     if is_inner.any():
         data, frames = _unwrapped(data, frames, is_inner, errors)
-    frames = _within(frames, first_offset, last_offset)
-    return _Columns(data, frames, broker_name, errors).batch(columns, _tags(tag))
+    frames = _within(frames, wanted.first_offset, wanted.last_offset)
+    return _Columns(data, frames, wanted.broker_name, errors).batch(wanted.columns, wanted.tags)
 
 
 class _Columns:
@@ -200,8 +216,7 @@ class _Columns:
         return self._text(frames.topic_at, frames.topic_at + frames.topic_bytes, "topic")
 
     def _repeated(self, text: str) -> pa.Array:
-        count = len(self._frames)
-        return _many(text, -(-count // _REPEATED_STEP) * _REPEATED_STEP).slice(0, count)
+        return repeated(text, len(self._frames))
 
     def _text(self, starts: Ints, ends: Ints, what: str) -> pa.Array:
         raw = spans(self._buffer, starts, ends)
@@ -257,16 +272,9 @@ class _Columns:
         if only is not None:
             return self._repeated(host_text(only))
         if (lengths == HOST_V4_BYTES).all():
-            # Taken for numbers, hosts are told apart at a fraction of the cost.
-            numbers = pick(self._plain, starts, np.dtype("=i8"))
-            encoded = pa.array(numbers).dictionary_encode()
-            hosts = [
-                number.to_bytes(8, sys.byteorder, signed=True)
-                for number in encoded.dictionary.to_pylist()
-            ]
-        else:
-            encoded = spans(self._buffer, starts, starts + lengths).dictionary_encode()
-            hosts = encoded.dictionary.to_pylist()
+            return hosts_v4(pick(self._plain, starts, np.dtype("=i8")))
+        encoded = spans(self._buffer, starts, starts + lengths).dictionary_encode()
+        hosts = encoded.dictionary.to_pylist()
         return pa.array(map(host_text, hosts), pa.string()).take(encoded.indices)
 
     def _message_id(self) -> pa.Array:
@@ -293,12 +301,6 @@ class _Columns:
         offsets = np.arange(count + 1, dtype=np.int32) * (2 * width)
         text = pa.py_buffer(_HEX[raw])
         return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), text])
-
-
-@lru_cache(maxsize=8)
-def _many(text: str, count: int) -> pa.Array:
-    """Topic, broker and hosts are mostly the same from batch to batch, which has a few rows more or less."""
-    return pa.repeat(pa.scalar(text, pa.string()), count)
 
 
 def _within(frames: Frames, first_offset: int | None, last_offset: int | None) -> Frames:
@@ -341,7 +343,7 @@ def _check_crc(data: Data, frames: Frames) -> None:
         strict=True,
     )
     for row, (start, end, crc) in enumerate(places):
-        if end > start and zlib.crc32(view[start:end]) & 0x7FFFFFFF != crc:
+        if end > start and crc32(view[start:end]) & 0x7FFFFFFF != crc:
             position = int(frames.origins[row])
             raise UndecodableRecord(position, f"body does not match its checksum {crc}")
 

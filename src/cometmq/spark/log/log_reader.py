@@ -33,8 +33,9 @@ from cometmq.store.files.store_directory import StoreDirectory
 
 logger = logging.getLogger("cometmq.spark")
 
-WINDOW_BYTES: Final = 8 << 20
-"""Read and decoded at once; a batch of rows is made of each."""
+WINDOW_BYTES: Final = 2 << 20
+"""Read and decoded at once; a batch of rows is made of each. Larger ones fall out of the processor's caches between the
+steps, in Java as here."""
 
 ENTRIES_MAX: Final = 65_536
 """Queue entries held at once."""

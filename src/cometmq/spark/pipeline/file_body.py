@@ -82,7 +82,8 @@ def _dead_letters(
         return DeadLetters(topic=None)
     if not topic:
         reader.mistake(node.line, f"deadLetters of {owner} has no topic; name one, or '{_STOP}'")
-    if source_format not in ("rocketmq", "") and "nameServers" not in own:
+    is_reached = "nameServers" in own or "connectionFile" in own
+    if source_format not in ("rocketmq", "") and not is_reached:
         reader.mistake(
             node.line,
             f"deadLetters of {owner} needs options: nameServers, as the source itself has no name server",

@@ -88,6 +88,7 @@ def _connection(options: Mapping[str, str]) -> dict[str, str]:
     """Those options of a source that say how the cluster is reached, which hold for the dead letters too."""
     names = {
         "nameservers",
+        "connectionfile",
         "namespace",
         "accesskey",
         "secretkey",

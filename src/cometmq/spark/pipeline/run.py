@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from cometmq.base.errors import CometError
+from cometmq.monitor.page_thread import PageThread
 from cometmq.spark.pipeline.definition import Pipeline, Trigger
 from cometmq.spark.pipeline.progress import Terminal, Totals
 from cometmq.spark.pipeline.queries import Query, queries_of
@@ -17,6 +18,8 @@ from cometmq.spark.pipeline.session import spark_session
 from cometmq.spark.pipeline.sinks import ROWS_WRITTEN, frame_for, start, write
 from cometmq.spark.pipeline.stop import Stop, stop_on_signals
 from cometmq.spark.pipeline.transforms import build_views, mistake, spark_text
+from cometmq.spark.pipeline_metrics import pipeline_families
+from cometmq.spark.pipeline_report import reporting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,8 +32,18 @@ class QueryFailed(CometError):
     """A query of the pipeline ended with an error; what it had finished stays, and the next run goes on from there."""
 
 
-def run(pipeline: Pipeline, *, is_once: bool, terminal: Terminal) -> list[str]:
+def run(
+    pipeline: Pipeline,
+    *,
+    is_once: bool,
+    terminal: Terminal,
+    metrics_port: int | None = None,
+    metrics_host: str = "127.0.0.1",
+) -> list[str]:
     """Run until everything that is there is through (``is_once``, or a batch), or until interrupted.
+
+    Args:
+        metrics_port: serve metrics there; 0 takes any free port.
 
     Returns:
         A line for each query: what it read and wrote.
@@ -38,6 +51,7 @@ def run(pipeline: Pipeline, *, is_once: bool, terminal: Terminal) -> list[str]:
     Raises:
         PipelineFileError: something in the file does not fit the data.
         QueryFailed: a query failed; the others were stopped.
+        RemotingError: the port for metrics cannot be had.
     """
     if is_once:
         pipeline = replace(pipeline, trigger=Trigger(interval=None))
@@ -47,7 +61,13 @@ def run(pipeline: Pipeline, *, is_once: bool, terminal: Terminal) -> list[str]:
         settings=pipeline.settings,
         python_files=pipeline.python_files,
     )
-    with session as spark, stop_on_signals() as stop:
+    totals: dict[str, Totals] = {}
+    with (
+        _metrics_page(pipeline, totals, metrics_host, metrics_port, terminal),
+        reporting(pipeline, totals, terminal),
+        session as spark,
+        stop_on_signals() as stop,
+    ):
         frames = [
             (query, frame_for(pipeline, query, build_views(spark, pipeline, query)))
             for query in queries_of(pipeline)
@@ -59,10 +79,28 @@ def run(pipeline: Pipeline, *, is_once: bool, terminal: Terminal) -> list[str]:
                 if not frame.isStreaming
             ]
         streams = [(query, frame) for query, frame in frames if frame.isStreaming]
-        totals = {query.name: Totals(query.name) for query, _ in streams}
+        totals.update({query.name: Totals(query.name) for query, _ in streams})
         with _started(pipeline, streams, terminal) as running:
             _follow(running, totals, terminal, stop)
         return lines + [each.summary() for each in totals.values()]
+
+
+@contextmanager
+def _metrics_page(
+    pipeline: Pipeline,
+    totals: dict[str, Totals],
+    host: str,
+    port: int | None,
+    terminal: Terminal,
+) -> Iterator[None]:
+    if port is None:
+        yield
+        return
+    common = {"pipeline": pipeline.name, "node_type": "pipeline"}
+    families = pipeline_families(totals.values)
+    with PageThread(families, host=host, port=port, common=common) as page:
+        terminal.line(f"{pipeline.name}: metrics at http://{page.address}/metrics")
+        yield
 
 
 def _write_batch(pipeline: Pipeline, query: Query, frame: DataFrame) -> str:

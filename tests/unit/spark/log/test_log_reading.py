@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,23 +25,6 @@ from cometmq.spark.log.log_reader import DamagedRecord, LogTask
 from cometmq.store.files.store_directory import NoStore
 from cometmq.store.message_store import MessageStore
 from cometmq.testing.fake_clock import FakeClock
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-def store(tmp_path: Path, clock: FakeClock) -> Iterator[MessageStore]:
-    store = open_store(tmp_path / "store", clock)
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def root(store: MessageStore) -> Path:
-    return Path(store.config.root)
 
 
 def read(root: Path, **options: Any) -> list[dict[str, Any]]:

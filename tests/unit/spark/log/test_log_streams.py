@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from tests.spark.log_stores import fill, open_store
+from tests.spark.log_stores import fill
 
 from cometmq.model.message_queue import MessageQueue
 from cometmq.spark.errors import BadOption, DataLost
@@ -18,23 +18,6 @@ from cometmq.spark.log.log_options import read_log_options
 from cometmq.spark.log.log_planner import LogPlanner
 from cometmq.store.message_store import MessageStore
 from cometmq.testing.fake_clock import FakeClock
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-def store(tmp_path: Path, clock: FakeClock) -> Iterator[MessageStore]:
-    store = open_store(tmp_path / "store", clock)
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def root(store: MessageStore) -> Path:
-    return Path(store.config.root)
 
 
 def planner_of(root: Path, **options: Any) -> LogPlanner:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from tests.spark.log_stores import LOG_FILE_BYTES, fill, message, open_store, unpack_golden
+from tests.spark.log_stores import LOG_FILE_BYTES, fill, message, unpack_golden
 
 from cometmq.spark.log import raw_log
 from cometmq.spark.log.log_options import read_log_options
@@ -21,18 +20,6 @@ from cometmq.store.files import record_scan
 from cometmq.store.message_store import MessageStore
 
 COLUMNS = "topic,queueId,queueOffset,body,physicalOffset,storedSize"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[MessageStore]:
-    store = open_store(tmp_path / "store")
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def root(store: MessageStore) -> Path:
-    return Path(store.config.root)
 
 
 def read(root: Path, **values: str) -> list[dict[str, Any]]:
