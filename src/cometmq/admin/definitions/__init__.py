@@ -1,0 +1,1 @@
+"""Export and import: topics, groups and accounts of a cluster as one file."""

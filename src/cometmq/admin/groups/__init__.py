@@ -1,0 +1,1 @@
+"""Consumer groups: their definitions, members, positions and lag."""

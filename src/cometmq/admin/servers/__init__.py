@@ -1,0 +1,1 @@
+"""Servers as processes: clusters, brokers, name servers, controllers, their settings and figures."""

@@ -1,0 +1,1 @@
+"""Topics: their definitions, routes, positions and rates."""
