@@ -1,0 +1,1 @@
+"""``mqadmin``: RocketMQ's admin commands, a skin over ``cometmq.admin``."""

@@ -1,0 +1,1 @@
+"""Subcommands about accounts, of RocketMQ 4 and 5."""

@@ -1,0 +1,1 @@
+"""Subcommands that save what a cluster is, and create it again."""

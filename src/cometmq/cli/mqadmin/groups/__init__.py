@@ -1,0 +1,1 @@
+"""Subcommands about consumer groups, their positions and their members."""

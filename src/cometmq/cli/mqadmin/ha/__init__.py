@@ -1,0 +1,1 @@
+"""Subcommands about replication and controllers."""

@@ -1,0 +1,1 @@
+"""Subcommands about messages: look up, print, send, dead letters."""

@@ -1,0 +1,1 @@
+"""Subcommands about clusters, brokers and name servers."""
