@@ -1,0 +1,1 @@
+"""Bodies of messages as text that people read, with fields hidden that they must not."""

@@ -1,0 +1,1 @@
+"""Who may do what: login, sessions, roles, forgery, rates."""

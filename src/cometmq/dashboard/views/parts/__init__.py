@@ -1,0 +1,1 @@
+"""What handlers are made of: rows, searches, time lines, explanations."""

@@ -1,0 +1,27 @@
+// The overview. Each text: English, Chinese.
+
+export default {
+  "health.bad": ["needs attention", "需要处理"],
+  "health.good": ["healthy", "健康"],
+  "health.warning": ["needs a look", "请留意"],
+  "overview.all_answer": ["all answer", "全部正常"],
+  "overview.brokers": ["Brokers", "Broker"],
+  "overview.disk": ["Disk", "磁盘"],
+  "overview.fullest": ["fullest broker", "使用率最高"],
+  "overview.in": ["In, per second", "每秒写入"],
+  "overview.lag": ["Lag", "堆积"],
+  "overview.lagging": ["Furthest behind", "堆积最多的消费组"],
+  "overview.lagging.none": ["No group is behind.", "没有消费组堆积。"],
+  "overview.more": ["Show one more|Show {count} more", "显示其余 {count} 项"],
+  "overview.of_groups": ["{lagging} of {groups} groups", "{lagging}/{groups} 个消费组"],
+  "overview.out": ["Out, per second", "每秒读取"],
+  "overview.problems": ["One thing to look at|{count} things to look at", "{count} 项需要关注"],
+  "overview.keep_up": ["all keep up", "全部同步"],
+  "overview.replicas": ["Replicas", "副本"],
+  "overview.replicas_behind": ["{count} is behind|{count} are behind", "{count} 个落后"],
+  "overview.silent": ["{count} does not answer|{count} do not answer", "{count} 个没有响应"],
+  "overview.throughput": ["Messages per second", "每秒消息数"],
+  "overview.today": ["{count} today", "今日 {count}"],
+  "overview.well": ["All is well", "一切正常"],
+  "overview.well.text": ["Brokers answer, disks have room, replicas keep up, and every group with work has members.", "Broker 均有响应，磁盘充足，副本同步，有待消费消息的消费组均有成员在线。"],
+};
