@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from cometmq.access.inner_config import InnerConfig
+from cometmq.access.access_config import ServerAccessConfig
 from cometmq.base.errors import ConfigError
 from cometmq.base.properties_file import decode_file, parse_properties
+from cometmq.base.settings import rows
 from cometmq.broker.config.broker_config import load_broker_config
 from cometmq.broker.config.config_slices import SLAVE, SYNC_MASTER
 from cometmq.broker.server import Broker
-from cometmq.controller.controller_config import ControllerConfig
+from cometmq.controller.controller_config import SCHEMA as CONTROLLER_SCHEMA
 from cometmq.controller.server import Controller
+from cometmq.monitor.monitor_config import PROM, MonitorConfig
 from cometmq.namesrv.namesrv_config import load_namesrv_config
 from cometmq.namesrv.server import NameServer
 
@@ -29,7 +31,18 @@ log = logging.getLogger("cometmq.broker")
 
 PORT_STEP: Final = 10
 """From one broker's port to the next one's: each has a port for slaves one above its own, and a VIP port two below."""
-_INNER_KEY: Final = "innerClientAuthenticationCredentials"
+INNER_KEY: Final = "innerClientAuthenticationCredentials"
+_ACCESS_KEYS: Final = frozenset(row.key for row in rows(ServerAccessConfig)) - {
+    "accountPath",
+    "accountKeyPath",
+    "auditLogPath",
+    # The other two have no TLS here.
+    "tlsSubjectAsAccount",
+}
+"""What holds for all servers alike."""
+_PAGE_PORTS: Final = ("metricsPromExporterPort", "healthPort")
+_PROMETHEUS: Final = (PROM, "2")
+PORT_MAX: Final = 65535
 FOLLOW_SECONDS_MAX: Final = 10.0
 FOLLOW_STEP_SECONDS: Final = 0.01
 
@@ -40,6 +53,11 @@ _OWN_KEYS: Final = (
     "haListenPort",
     "haMasterAddress",
     "storePathRootDir",
+    "storePathCommitLog",
+    "storePathEpochFile",
+    "storePathBrokerIdentity",
+    "auditLogPath",
+    "dumpPath",
 )
 """What is different for each broker, so that nobody can set it for all of them."""
 
@@ -75,6 +93,8 @@ class Standalone:
             role; roles that are changed while the servers run are kept in the data directory.
         has_controller: a controller decides who is the master of each group.
         controller_port: 0 takes any free port.
+        masters_elsewhere: number of broker groups after those, whose masters others run, by ``settings_of``. Then a
+            topic that is created by use is created on all of them, unless ``broker_settings`` say otherwise.
     """
 
     def __init__(
@@ -89,6 +109,7 @@ class Standalone:
         slaves: int = 0,
         has_controller: bool = False,
         controller_port: int = 9878,
+        masters_elsewhere: int = 0,
     ) -> None:
         self._data_directory = data_directory
         self._has_controller = has_controller
@@ -99,6 +120,7 @@ class Standalone:
         self._bind_address = bind_address
         self._broker_settings = dict(broker_settings or {})
         self._slaves = slaves
+        self._masters_elsewhere = masters_elsewhere
         self._places = [
             Place(group, number) for group in range(masters) for number in range(slaves + 1)
         ]
@@ -106,6 +128,15 @@ class Standalone:
         self._check()
         self._stack = AsyncExitStack()
         self.name_server: NameServer
+
+    def is_alive(self) -> bool:
+        """Whether a watchdog should leave them alone."""
+        return all(broker.is_alive() for broker in self.brokers)
+
+    def dump(self) -> None:
+        """Write down what they are doing, each in its store."""
+        for broker in self.brokers:
+            broker.dump()
 
     @property
     def broker(self) -> Broker:
@@ -129,6 +160,23 @@ class Standalone:
     def controller_address(self) -> str | None:
         """None if there is none."""
         return None if self.controller is None else f"{self._bind_address}:{self.controller.port}"
+
+    def settings_of(self, place: Place) -> dict[str, str]:
+        """``broker.conf`` of a broker that runs elsewhere, once the name server runs."""
+        return self._settings(place, {})
+
+    async def wait_for_masters(self, names: Iterable[str]) -> None:
+        """Until the name server knows these brokers. Raises ConfigError: it has waited long enough."""
+        wanted = set(names)
+        try:
+            async with asyncio.timeout(FOLLOW_SECONDS_MAX):
+                while wanted - set(self.name_server.table.cluster_info()[0]):  # noqa: ASYNC110 - as above
+                    await asyncio.sleep(FOLLOW_STEP_SECONDS)
+        except TimeoutError:
+            missing = wanted - set(self.name_server.table.cluster_info()[0])
+            raise ConfigError(
+                f"the name server does not know {', '.join(sorted(missing))} after {FOLLOW_SECONDS_MAX:g} s"
+            ) from None
 
     def place_of(self, broker: Broker) -> Place:
         """Raises KeyError: it does not run here."""
@@ -158,8 +206,7 @@ class Standalone:
             raise ConfigError(f"{self._running[place]!r} runs already")
         changes = {} if role is None else {"brokerRole": role}
         broker = self._broker(place, changes)
-        await broker.start()
-        self._running[place] = broker
+        await self._run(place, broker)
         await self.wait_for_slaves()
         return broker
 
@@ -194,11 +241,22 @@ class Standalone:
         await self._stack.aclose()
 
     def _check(self) -> None:
-        if len(self._places) == 1:
+        count = len(self._places) + self._masters_elsewhere
+        if count == 1:
             return
         own = [key for key in _OWN_KEYS if key in self._broker_settings]
         if own:
-            raise ConfigError(f"{', '.join(own)} cannot be set for {len(self._places)} brokers")
+            raise ConfigError(f"{', '.join(own)} cannot be set for {count} brokers")
+        last_port = self._broker_port + PORT_STEP * (count - 1)
+        if self._broker_port and last_port + 1 > PORT_MAX:
+            raise ConfigError(
+                f"there is no room for {count} brokers from port {self._broker_port} on: the last one would be at "
+                f"{last_port}, and slaves connect to the port above"
+            )
+        if self._masters_elsewhere and "namesrvAddr" in self._broker_settings:
+            raise ConfigError(
+                f"namesrvAddr cannot be set for {count} brokers: they register with the name server that runs here"
+            )
         if self._broker_settings.get("brokerRole") == SLAVE:
             raise ConfigError("brokerRole=SLAVE cannot be set for all brokers: somebody must lead")
         if self._has_controller and "brokerRole" in self._broker_settings:
@@ -207,7 +265,7 @@ class Standalone:
     async def _start(self) -> None:
         namesrv_config, _ = load_namesrv_config(
             {
-                **self._inner_settings,
+                **self._access_settings,
                 "listenPort": str(self._namesrv_port),
                 "bindAddress": self._bind_address,
                 "kvConfigPath": f"{self._data_directory}/namesrv/kvConfig.json",
@@ -223,26 +281,49 @@ class Standalone:
         # Masters first: their slaves then learn from the name server where they are.
         brokers = [(place, self._broker(place, {})) for place in self._places]
         for place, broker in sorted(brokers, key=lambda one: _is_slave(one[1])):
-            await broker.start()
-            self._running[place] = broker
+            await self._run(place, broker)
         await self.wait_for_slaves()
 
+    async def _run(self, place: Place, broker: Broker) -> None:
+        await broker.start()
+        self._running[place] = broker
+        self._share_accounts(broker)
+
     async def _start_controller(self) -> None:
-        config = ControllerConfig(
-            inner=InnerConfig(text=self._inner_settings.get(_INNER_KEY, "")),
-            bind_address=self._bind_address,
-            listen_port=self._controller_port,
-            store_path=f"{self._data_directory}/controller",
+        config, _ = CONTROLLER_SCHEMA.load(
+            {
+                **self._access_settings,
+                "bindAddress": self._bind_address,
+                "listenPort": str(self._controller_port),
+                "controllerStorePath": f"{self._data_directory}/controller",
+            }
         )
         self.controller = Controller(config)
         await self.controller.start()
         self._stack.push_async_callback(self.controller.stop)
 
     @property
-    def _inner_settings(self) -> dict[str, str]:
-        """What all servers sign their requests to each other with."""
-        text = self._broker_settings.get(_INNER_KEY)
-        return {} if text is None else {_INNER_KEY: text}
+    def _access_settings(self) -> dict[str, str]:
+        """The brokers' settings of accounts, for the other servers.
+
+        Without something that brokers sign with, only ``allowAnonymous`` is for all: name server and controller could
+        not tell the brokers from strangers.
+        """
+        given = self._broker_settings
+        keys = _ACCESS_KEYS if INNER_KEY in given else {"allowAnonymous"}
+        return {key: given[key] for key in keys if key in given}
+
+    def _share_accounts(self, broker: Broker) -> None:
+        """Name server and controller decide by what the brokers know."""
+        keeper = broker.access.accounts
+        doors = (
+            [self.name_server.door]
+            if self.controller is None
+            else [self.name_server.door, self.controller.door]
+        )
+        for door in doors:
+            if keeper is not None and door.accounts is not None:
+                door.share(keeper)
 
     async def _stop_brokers(self) -> None:
         """Slaves first: what a master answers until its end has all its copies or says so."""
@@ -257,9 +338,10 @@ class Standalone:
         return Broker(config, config_path=path, ignored={key: settings[key] for key in ignored})
 
     def _settings(self, place: Place, kept: Mapping[str, str]) -> dict[str, str]:
+        position = place.group * (self._slaves + 1) + place.number
         port = self._broker_port
         if port:
-            port += PORT_STEP * self._places.index(place)
+            port += PORT_STEP * position
         settings = {
             "brokerName": place.broker_name,
             "bindAddress": self._bind_address,
@@ -269,8 +351,10 @@ class Standalone:
             "storePathRootDir": f"{self._data_directory}/{place.store_name}",
             # A master has a number, too, for the day when it becomes a slave.
             "brokerId": str(place.number or self._slaves + 1) if self._slaves else "0",
+            **({"autoCreateTopicOnAllMasters": "true"} if self._masters_elsewhere else {}),
             **kept,
             **self._broker_settings,
+            **page_ports(self._broker_settings, position),
         }
         if self.controller is not None:
             settings["enableControllerMode"] = "true"
@@ -302,6 +386,19 @@ class Standalone:
             if not _is_slave(broker) and broker.role.is_settled:
                 return len(switch.sync.members) == len(brokers)
         return False
+
+
+def page_ports(given: Mapping[str, str], position: int) -> dict[str, str]:
+    """Ports of metrics and health: each broker has them one above those of the broker before."""
+    ports = {key: given[key] for key in _PAGE_PORTS if key in given}
+    if given.get("metricsExporterType") in _PROMETHEUS:
+        ports.setdefault("metricsPromExporterPort", str(MonitorConfig().port))
+    # What is no number is refused with all other settings.
+    return {
+        key: str(int(port) + position)
+        for key, port in ports.items()
+        if port.isdecimal() and int(port)
+    }
 
 
 def _is_slave(broker: Broker) -> bool:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cometmq.base.errors import CometError, UsageError
+from cometmq.base.errors import CometError, UsageError, one_line
+
+if TYPE_CHECKING:
+    from cometmq.client import ClientConfig
 
 FAILED: Final = 1
 MISTAKE: Final = 2
@@ -23,18 +27,39 @@ PROGRESS_SECONDS: Final = 5.0
 Command = Callable[..., Any]
 
 
-def name_server_option(command: Command) -> Command:
-    return click.option(
+DEFAULT_NAME_SERVER: Final = "127.0.0.1:9876"
+
+
+def connection_options(command: Command) -> Command:
+    """``-n`` and ``-c``, as arguments ``name_servers`` and ``config_file`` for ``client_config``."""
+    name_servers = click.option(
         "-n",
         "--name-server",
         "name_servers",
-        envvar="NAMESRV_ADDR",
-        default="127.0.0.1:9876",
-        show_default=True,
-        show_envvar=True,
         metavar="HOST:PORT",
-        help="Name servers, separated by ';'.",
-    )(command)
+        help="Name servers, separated by ';'. By default those of COMETMQ_NAMESRV_ADDR, of the file given "
+        f"with -c, of NAMESRV_ADDR, else {DEFAULT_NAME_SERVER}.",
+    )
+    config_file = click.option(
+        "-c",
+        "--config",
+        "config_file",
+        envvar="COMETMQ_CLIENT_CONFIG",
+        show_envvar=True,
+        metavar="FILE",
+        help="Settings of the client, such as account and TLS: the client.conf or tools.conf of `cometmq init`. "
+        "An environment variable like COMETMQ_ACCESS_KEY overrides the file's accessKey.",
+    )
+    return name_servers(config_file(command))
+
+
+def client_config(name_servers: str | None, config_file: str | None) -> ClientConfig:
+    """What the options and the environment say. Raises UsageError."""
+    from cometmq.client import ClientConfig, load_config
+
+    config = load_config(ClientConfig(), config_file)
+    found = config.name_servers or os.environ.get("NAMESRV_ADDR") or DEFAULT_NAME_SERVER
+    return config.with_name_servers(name_servers or found)
 
 
 def topic_option(command: Command) -> Command:
@@ -53,6 +78,10 @@ def exit_codes(program: str, *, when_interrupted: int = INTERRUPTED) -> Iterator
         yield
     except UsageError as error:
         _end(program, error, MISTAKE)
+    except BrokenPipeError:
+        # Whoever read this, such as `head`, has seen enough. Python would try to write the rest again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(FAILED) from None
     except (CometError, OSError) as error:
         _end(program, error, FAILED)
     except KeyboardInterrupt:
@@ -86,5 +115,5 @@ class Progress:
 
 
 def _end(program: str, error: Exception, code: int) -> None:
-    print(f"{program}: {error}", file=sys.stderr)
+    print(f"{program}: {one_line(error)}", file=sys.stderr)
     raise SystemExit(code) from None

@@ -14,13 +14,14 @@ from cometmq.base.errors import CometError, UsageError
 from cometmq.cli.client_command import (
     INTERRUPTED,
     Progress,
+    client_config,
+    connection_options,
     exit_codes,
-    name_server_option,
     topic_option,
 )
 
 if TYPE_CHECKING:
-    from cometmq.client import LitePullConfig, MessageQueue, ReceivedMessage, Sql
+    from cometmq.client import ClientConfig, LitePullConfig, MessageQueue, ReceivedMessage, Sql
     from cometmq.client.sync import LitePullConsumer
 
 OWN_GROUP: Final = "cometmq-consume"
@@ -35,7 +36,7 @@ class NoQueues(CometError):
 
 @click.command()
 @topic_option
-@name_server_option
+@connection_options
 @click.option(
     "--group",
     help="Read as a consumer of this group: share its queues, continue at its position, commit what is written.",
@@ -66,7 +67,8 @@ class NoQueues(CometError):
 def consume(
     *,
     topic: str,
-    name_servers: str,
+    name_servers: str | None,
+    config_file: str | None,
     group: str | None,
     start: str,
     count: int | None,
@@ -106,8 +108,12 @@ def consume(
         since_ms = _time_ms(start)
         consumer = LitePullConsumer(
             group or OWN_GROUP,
-            name_servers=name_servers,
-            config=_config(start, since_ms, has_group=group is not None),
+            config=_config(
+                client_config(name_servers, config_file),
+                start,
+                since_ms,
+                has_group=group is not None,
+            ),
         )
         progress = Progress("read", is_quiet=is_quiet)
         try:
@@ -135,7 +141,7 @@ def _write(
     is_base64: bool,
 ) -> None:
     """Write until the ends are reached, if any are given, or ``count`` messages are written."""
-    from cometmq.cli.message_lines import line_of
+    from cometmq.client.helpers.message_lines import line_of
 
     output = sys.stdout.buffer
     deadline = time.monotonic() + ASSIGNED_SECONDS_MAX
@@ -207,7 +213,9 @@ def _expression(tags: str | None, sql: str | None) -> str | Sql:
     return Sql(sql) if sql is not None else tags or "*"
 
 
-def _config(start: str, since_ms: int | None, *, has_group: bool) -> LitePullConfig:
+def _config(
+    client: ClientConfig, start: str, since_ms: int | None, *, has_group: bool
+) -> LitePullConfig:
     from cometmq.client import LitePullConfig
 
     where = {"first": "CONSUME_FROM_FIRST_OFFSET", "last": "CONSUME_FROM_LAST_OFFSET"}
@@ -215,6 +223,7 @@ def _config(start: str, since_ms: int | None, *, has_group: bool) -> LitePullCon
     if since_ms is not None:
         timestamp = datetime.fromtimestamp(since_ms / 1000).astimezone().strftime("%Y%m%d%H%M%S")
     return LitePullConfig(
+        client=client,
         consume_from_where=where.get(start, "CONSUME_FROM_TIMESTAMP"),
         consume_timestamp=timestamp,
         pull_batch_size=POLL_MESSAGES,

@@ -47,7 +47,15 @@ def _file_options(command: Command) -> Command:
 
 @pipeline.command("list")
 def list_pipelines() -> None:
-    """List the included pipelines."""
+    """List the included pipelines.
+
+    \b
+    Exit code: 0 listed; 2 the packages of cometmq[spark] are missing.
+
+    \b
+    Example:
+      cometmq pipeline list
+    """
     with exit_codes("cometmq pipeline list"):
         _need_spark()
         from cometmq.spark.pipeline.shipped import description_of, shipped
@@ -59,7 +67,15 @@ def list_pipelines() -> None:
 @pipeline.command()
 @click.argument("file")
 def show(file: str) -> None:
-    """Print the file of an included pipeline, to copy and change."""
+    """Print the file of an included pipeline, to copy and change.
+
+    \b
+    Exit code: 0 printed; 2 there is no such pipeline.
+
+    \b
+    Example:
+      cometmq pipeline show archive > my-pipeline.yaml
+    """
     with exit_codes("cometmq pipeline show"):
         _need_spark()
         from cometmq.spark.pipeline.shipped import find
@@ -77,6 +93,10 @@ def validate(*, file: str, given: tuple[str, ...], master: str | None, no_spark:
 
     \b
     Exit code: 0 it can be run; 2 it cannot, each mistake is printed with its line.
+
+    \b
+    Example:
+      cometmq pipeline validate my-pipeline.yaml
     """
     with exit_codes("cometmq pipeline validate"):
         definition = load_pipeline(file, given, master)
@@ -89,7 +109,15 @@ def validate(*, file: str, given: tuple[str, ...], master: str | None, no_spark:
 @_file_options
 @click.option("--plan", "has_plan", is_flag=True, help="Also show Spark's plan of each query.")
 def explain(*, file: str, given: tuple[str, ...], master: str | None, has_plan: bool) -> None:
-    """Show what a pipeline reads, does, writes and guarantees. Secrets are not shown."""
+    """Show what a pipeline reads, does, writes and guarantees. Secrets are not shown.
+
+    \b
+    Exit code: 0 shown; 2 a mistake in the file.
+
+    \b
+    Example:
+      cometmq pipeline explain archive --set topic=Orders
+    """
     with exit_codes("cometmq pipeline explain"):
         definition = load_pipeline(file, given, master)
         from cometmq.spark.pipeline.explain import explain as explain_pipeline
@@ -106,8 +134,26 @@ def explain(*, file: str, given: tuple[str, ...], master: str | None, has_plan: 
 @click.option(
     "-q", "--quiet", "is_quiet", is_flag=True, help="Print nothing but errors and results."
 )
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    help="Serve metrics for Prometheus at this port; 0 takes any free one.",
+)
+@click.option(
+    "--metrics-host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Where that port listens. Whoever reaches it may read names and figures.",
+)
 def run(
-    *, file: str, given: tuple[str, ...], master: str | None, is_once: bool, is_quiet: bool
+    *,
+    file: str,
+    given: tuple[str, ...],
+    master: str | None,
+    is_once: bool,
+    is_quiet: bool,
+    metrics_port: int | None,
+    metrics_host: str,
 ) -> None:
     """Run a pipeline until it is done, or until Ctrl-C.
 
@@ -127,7 +173,14 @@ def run(
         from cometmq.spark.pipeline.run import run as run_pipeline
 
         terminal = Terminal(sys.stderr, is_quiet=is_quiet)
-        for line in run_pipeline(definition, is_once=is_once, terminal=terminal):
+        lines = run_pipeline(
+            definition,
+            is_once=is_once,
+            terminal=terminal,
+            metrics_port=metrics_port,
+            metrics_host=metrics_host,
+        )
+        for line in lines:
             click.echo(line)
 
 

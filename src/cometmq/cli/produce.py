@@ -14,13 +14,14 @@ import click
 from cometmq.base.errors import CometError, UsageError
 from cometmq.cli.client_command import (
     Progress,
+    client_config,
+    connection_options,
     exit_codes,
-    name_server_option,
     topic_option,
 )
 
 if TYPE_CHECKING:
-    from cometmq.cli.message_lines import Given
+    from cometmq.client.helpers.message_lines import Given
     from cometmq.client.sync import Producer
     from cometmq.model.messages.message import Message
 
@@ -37,7 +38,7 @@ class NotSent(CometError):
 
 @click.command()
 @topic_option
-@name_server_option
+@connection_options
 @click.option("--group", default="cometmq-produce", show_default=True, help="The producer's group.")
 @click.option("--tags", help="Tag of every message.")
 @click.option("--keys", multiple=True, metavar="KEY", help="Key of every message; may be repeated.")
@@ -71,7 +72,8 @@ class NotSent(CometError):
 def produce(
     *,
     topic: str,
-    name_servers: str,
+    name_servers: str | None,
+    config_file: str | None,
     group: str,
     tags: str | None,
     keys: tuple[str, ...],
@@ -110,9 +112,11 @@ def produce(
       tail -F app.log | cometmq produce -t Logs --batch 200 --tags web
     """
     with exit_codes("cometmq produce"):
-        from cometmq.cli.message_lines import Given
+        from cometmq.client import ProducerConfig
+        from cometmq.client.helpers.message_lines import Given
         from cometmq.client.sync import Producer
 
+        config = ProducerConfig(client=client_config(name_servers, config_file))
         given = Given(
             topic=topic,
             tags=tags,
@@ -127,7 +131,7 @@ def produce(
         try:
             with (
                 os.fdopen(sys.stdin.fileno(), "rb", closefd=False) as source,
-                Producer(group, name_servers=name_servers) as producer,
+                Producer(group, config=config) as producer,
             ):
                 for chunk in chunks(source, batch_max, count):
                     _send(producer, chunk, given, is_json, is_base64, has_ids, progress)
@@ -145,7 +149,7 @@ def _send(
     progress: Progress,
 ) -> None:
     """Raises UsageError or NotSent with the number of the line. The lines before a bad line are sent."""
-    from cometmq.cli.message_lines import message_of
+    from cometmq.client.helpers.message_lines import message_of
 
     messages: list[Message] = []
     for number, line in chunk:

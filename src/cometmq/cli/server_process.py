@@ -16,8 +16,9 @@ from cometmq.base.errors import CometError
 START_SECONDS_MAX = 30.0
 STOP_SECONDS_MAX = 30.0
 
-# Below those that the system gives to outgoing connections: nobody takes one of them while the servers are down.
-_PORTS = range(15_000, 32_000, 5)
+# Below those that the system gives to outgoing connections, above RocketMQ's own and apart from those of other tests:
+# nobody takes one of them while the servers are down.
+_PORTS = range(12_000, 20_000, 5)
 _TRIES_MAX = 100
 
 
@@ -34,7 +35,15 @@ class ServerProcess:
         self.name_server = f"127.0.0.1:{namesrv_port}"
         self.broker = f"127.0.0.1:{broker_port}"
         self._command = [
-            *(sys.executable, "-m", "cometmq.cli", "up", "--log-level", "WARNING"),
+            *(
+                sys.executable,
+                "-m",
+                "cometmq.cli",
+                "up",
+                "--no-dashboard",
+                "--log-level",
+                "WARNING",
+            ),
             *("--data", directory),
             *("--namesrv-port", str(namesrv_port), "--broker-port", str(broker_port)),
         ]

@@ -31,11 +31,30 @@ class Server(NamedTuple):
 @click.option(
     "--timeout", default=60.0, show_default=True, help="Seconds to wait until they have stopped."
 )
-def main(kind: str, timeout: float) -> None:
-    """Stop the name servers, the brokers or the controllers of this user on this machine."""
+@click.option(
+    "--list", "is_list", is_flag=True, help="Only list what would be stopped, with process ids."
+)
+def main(kind: str, timeout: float, is_list: bool) -> None:
+    """Stop all name servers, all brokers or all controllers that this user runs on this machine.
+
+    Each is asked to stop (SIGTERM) and ends properly. To stop only one of them, use --list and kill -TERM.
+
+    \b
+    Exit code: 0 all have stopped; 1 none was running, or some still run; 2 a wrong option.
+
+    \b
+    Examples:
+      mqshutdown broker --list
+      mqshutdown broker
+    """
     servers = list(find(kind))
     if not servers:
         raise click.ClickException(f"no {_NOUNS[kind]} of this user is running on this machine")
+    if is_list:
+        for server in servers:
+            click.echo(f"{_NOUNS[kind]} {server.pid}: {server.command}")
+            os.close(server.pidfd)
+        return
     for server in servers:
         try:
             signal.pidfd_send_signal(server.pidfd, signal.SIGTERM)

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from typing import Final
 
+from cometmq.admin import Admin, Target, new_topic
 from cometmq.base.errors import CometError
 from cometmq.model.names import check_group, check_topic
-from cometmq.protocol.codes import RequestCode, ResponseCode
-from cometmq.protocol.command import Command
-from cometmq.protocol.fields import encode_fields
-from cometmq.protocol.headers.admin import CreateTopicHeader
-from cometmq.protocol.reply_errors import error_for
-from cometmq.remoting.client import RemotingClient
 
 CALL_SECONDS_MAX: Final = 5.0
 KNOWN_SECONDS_MAX: Final = 10.0
@@ -70,37 +64,16 @@ class ClusterView:
             pool.submit(asyncio.run, self._create(topic, queues, perm)).result()
         return topic
 
-    def _create(self, topic: str, queues: int, perm: int) -> Coroutine[Any, Any, None]:
-        header = CreateTopicHeader(
-            topic=topic,
-            default_topic="TBW102",
-            read_queue_nums=queues,
-            write_queue_nums=queues,
-            perm=perm,
-            topic_filter_type="SINGLE_TAG",
-            topic_sys_flag=0,
-            order=False,
-        )
-        return _create_and_wait(self.name_servers, self.broker_address, header)
-
-
-async def _create_and_wait(name_server: str, broker: str, header: CreateTopicHeader) -> None:
-    client = RemotingClient()
-    try:
-        create = Command(RequestCode.UPDATE_AND_CREATE_TOPIC, encode_fields(header))
-        reply = await client.call(broker, create, CALL_SECONDS_MAX)
-        if reply.code != ResponseCode.SUCCESS:
-            raise error_for(reply, broker)
-        deadline = time.monotonic() + KNOWN_SECONDS_MAX
-        while True:
-            ask = Command(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": header.topic})
-            known = await client.call(name_server, ask, CALL_SECONDS_MAX)
-            if known.code == ResponseCode.SUCCESS:
-                return
-            if time.monotonic() > deadline:
-                raise TopicNotKnown(
-                    f"{name_server} does not know {header.topic!r} after {KNOWN_SECONDS_MAX:g} s"
-                )
-            await asyncio.sleep(POLL_SECONDS)
-    finally:
-        await client.close()
+    async def _create(self, topic: str, queues: int, perm: int) -> None:
+        config = new_topic(topic, read_queues=queues, write_queues=queues, perm=perm)
+        async with Admin(self.name_servers, timeout=CALL_SECONDS_MAX) as admin:
+            made = await admin.topics.create(config, Target(address=self.broker_address))
+            for refusal in made.failed.values():
+                raise refusal
+            deadline = time.monotonic() + KNOWN_SECONDS_MAX
+            while topic not in await admin.topics.names():
+                if time.monotonic() > deadline:
+                    raise TopicNotKnown(
+                        f"{self.name_servers} does not know {topic!r} after {KNOWN_SECONDS_MAX:g} s"
+                    )
+                await asyncio.sleep(POLL_SECONDS)

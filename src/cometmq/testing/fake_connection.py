@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from cometmq.model.address import pack_host
-from cometmq.protocol.command import FLAG_ONEWAY, Command
+from cometmq.protocol.command import FLAG_ONEWAY, Body, Command
 from cometmq.protocol.frame import decode_bytes
 
 
@@ -18,10 +18,11 @@ class FakeConnection:
     is_accepted = True
     held = 0
     is_handling = False
+    subject = ""
 
-    def __init__(self, port: int = 40000) -> None:
-        self.peer = f"127.0.0.1:{port}"
-        self.peer_host = pack_host("127.0.0.1", port)
+    def __init__(self, port: int = 40000, host: str = "127.0.0.1") -> None:
+        self.peer = f"{host}:{port}"
+        self.peer_host = pack_host(host, port)
         self.commands: deque[Command] = deque()
         self.sent: list[Command] = []
         self.is_closed = False
@@ -39,6 +40,9 @@ class FakeConnection:
     def oneway(self, command: Command) -> None:
         command.flag |= FLAG_ONEWAY
         self.sent.append(command)
+
+    def send_parts(self, parts: list[Body]) -> None:
+        self.sent.append(decode_bytes(b"".join(parts)))
 
     async def call(self, command: Command, timeout: float) -> Command:
         self.sent.append(command)

@@ -93,6 +93,11 @@ class FaultyFiles:
         self._syncs_to_fail = count
         self._syncs_before = after
 
+    def evict(self) -> None:
+        """Let no file be in memory, as far as it is asked. ``read_into`` brings bytes back, and nothing else does."""
+        for inode in self._disk.names.values():
+            inode.evicted = set(_blocks(0, inode.size_bytes))
+
     def set_free(self, free_bytes: int) -> None:
         """Resize the disk so that this much is free."""
         self._disk.total_bytes += free_bytes - self._disk.free_bytes
@@ -123,6 +128,8 @@ class FaultyFiles:
     def names(self, directory: str) -> Sequence[str]:
         with self._mutex:
             self._check_up()
+            if directory in self._disk.names:
+                raise NotADirectoryError(directory)
             below = directory + "/"
             paths = [*self._disk.names, *self._disk.directories]
             return sorted(
@@ -314,6 +321,7 @@ class MemoryFile:
     def read_into(self, position: int, target: memoryview) -> int:
         data = self.read_at(position, len(target))
         target[: len(data)] = data
+        self._inode.evicted.difference_update(_blocks(position, len(data)))
         return len(data)
 
     def view(self, position: int, length: int) -> memoryview:
@@ -322,8 +330,11 @@ class MemoryFile:
             return memoryview(self._inode.live)[position : position + length].toreadonly()
         return memoryview(self.read_at(position, length))
 
-    def prefetch(self, position: int) -> None:
-        """Nothing to do: everything is in memory."""
+    def prefetch(self, position: int, length: int = 1) -> None:
+        """Nothing to do: what is not in memory comes when it is read into a buffer."""
+
+    def is_loaded(self, position: int, length: int) -> bool:
+        return self._inode.evicted.isdisjoint(_blocks(position, length))
 
     def zero_from(self, position: int) -> None:
         while position < self.size_bytes:
@@ -369,6 +380,10 @@ class MemoryFile:
 
     def __repr__(self) -> str:
         return f"<MemoryFile {self.path} {self.size_bytes} bytes>"
+
+
+def _blocks(position: int, length: int) -> range:
+    return range(position // BLOCK_BYTES, (position + length - 1) // BLOCK_BYTES + 1)
 
 
 class _MemoryLock:

@@ -85,19 +85,22 @@ class MemoryBroker:
         config = _config(tuple(sorted(self.settings.items())))
         self.loop = FakeLoop(self.clock)
         self.live = LiveConfig(config, clock=self.clock, files=self.files, path=self._config_path)
+        self.ports = RequestPorts(config, self.files, self.clock)
+        self.live.on_change(lambda changed: self.ports.rates.apply(changed.remoting))
         core = self.core = open_core(
             self.live,
             clock=self.clock,
             files=self.files,
             loop=self.loop,
             port=config.network.listen_port,
+            reached=self.ports.reached,
+            times=self.ports.times,
         )
         core.creation.created.append(lambda topic: self.created.append(topic.topic_name))
         core.creation.auto_created.append(lambda topic: self.auto_created.append(topic.topic_name))
         self.rooms = Rooms(
             core, saved=self._saved, announce=self._announce, queues_of=self._queues_of
         )
-        self.ports = RequestPorts(config, self.files)
         self.rooms.register(self.ports)
         self.duties = MasterDuties(core, self.master_duties())
         if self.is_master:

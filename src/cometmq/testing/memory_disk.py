@@ -26,13 +26,15 @@ BLOCK_BYTES: Final = 4096
 class Inode:
     """A file without its name."""
 
-    __slots__ = ("blocks", "durable", "is_size_durable", "live", "modified_ms", "writes")
+    __slots__ = ("blocks", "durable", "evicted", "is_size_durable", "live", "modified_ms", "writes")
 
     def __init__(self, size_bytes: int, modified_ms: int) -> None:
         self.live = bytearray(size_bytes)
         self.durable = bytearray(size_bytes)
         self.writes: list[tuple[int, bytes]] = []
         self.blocks: set[int] = set()
+        self.evicted: set[int] = set()
+        """Blocks that are said not to be in memory."""
         self.is_size_durable = False
         self.modified_ms = modified_ms
 

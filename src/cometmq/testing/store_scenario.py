@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Final
-from zlib import crc32
 
 from cometmq.model.java_hash import java_hash
+from cometmq.model.messages.checksum import crc32
 from cometmq.model.messages.properties import KEYS as KEYS_PROPERTY
 from cometmq.model.messages.properties import TAGS as TAGS_PROPERTY
 from cometmq.model.messages.properties import UNIQ_KEY, render_properties

@@ -62,3 +62,14 @@ def test_one_that_does_not_stop_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
         process.kill()
     assert result.exit_code == 1
     assert f"still running after 0.05 s: {process.pid}" in result.output
+
+
+def test_a_list_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as process:
+        found = shutdown.Server(process.pid, os.pidfd_open(process.pid), "mqbroker -c one.conf")
+        monkeypatch.setattr(shutdown, "find", lambda kind: iter((found,)))
+        result = CliRunner().invoke(shutdown.main, ["broker", "--list"])
+        assert process.poll() is None
+        process.kill()
+    assert result.exit_code == 0
+    assert result.output == f"broker {process.pid}: mqbroker -c one.conf\n"

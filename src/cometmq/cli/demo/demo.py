@@ -15,7 +15,8 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from cometmq.base.errors import CometError
-from cometmq.cli.demo_pipeline import Order, run_pipeline
+from cometmq.cli.demo.demo_dashboard import demo_dashboard, show, stay
+from cometmq.cli.demo.demo_pipeline import Order, run_pipeline
 from cometmq.cli.server_process import ServerProcess
 from cometmq.client.aio.pull.pull_consumer import PullConsumer, PullStatus
 from cometmq.client.aio.send.producer import Producer, SendResult
@@ -34,11 +35,15 @@ class DemoFailed(CometError):
     """Something that the demo promises did not happen."""
 
 
-def run(count: int) -> None:
-    """Exit code 0 if everything shown is true, otherwise 1 with the reason."""
+def run(count: int, *, stays: bool = False) -> None:
+    """Exit code 0 if everything shown is true, otherwise 1 with the reason.
+
+    Args:
+        stays: servers and dashboard run on at the end, until Ctrl-C.
+    """
     directory = tempfile.mkdtemp(prefix="cometmq-demo-")
     try:
-        asyncio.run(_demo(directory, count))
+        asyncio.run(_demo(directory, count, stays))
     except CometError as error:
         click.echo(f"\ndemo failed: {error}", err=True)
         raise SystemExit(1) from None
@@ -46,11 +51,13 @@ def run(count: int) -> None:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-async def _demo(directory: str, count: int) -> None:
+async def _demo(directory: str, count: int, stays: bool) -> None:
     _title("1. Start a cluster: a name server, which knows the routes, and a broker, which stores")
     servers = ServerProcess(directory, settings={"mappedFileSizeCommitLog": "67108864"})
     await servers.start()
+    dashboard = demo_dashboard(servers.name_server)
     try:
+        await dashboard.start()
         _line(f"name server {servers.name_server}, broker {servers.broker}")
         sent = await _send(servers.name_server, count)
         await _consume(servers.name_server, sent)
@@ -66,7 +73,15 @@ async def _demo(directory: str, count: int) -> None:
         )
         paid = [_facts(n) for n in range(len(sent)) if _order(n).tags == "paid"]
         run_pipeline(servers.name_server, directory, paid, _line)
+        _title("7. Look at all this: the dashboard")
+        # One more than was counted: the one that a consumer waited for.
+        await show(dashboard.url, TOPIC, len(sent) + 1, "demo-consumer", _line)
+        if stays:
+            await stay(_line)
+        else:
+            _line("to keep it open and look around: cometmq demo --stay")
     finally:
+        await dashboard.stop()
         await servers.stop()
     click.echo("\nThat was a message queue. Run your own: cometmq up --data ./my-queue")
     click.echo("Included pipelines: cometmq pipeline list")

@@ -1,0 +1,1 @@
+"""``cometmq doctor --host``: whether this machine is set up for a broker."""

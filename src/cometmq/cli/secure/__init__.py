@@ -1,0 +1,1 @@
+"""``cometmq init``: a set-up with TLS and accounts in one command."""

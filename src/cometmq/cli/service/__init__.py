@@ -1,0 +1,1 @@
+"""``cometmq service``: name server, broker and controller as systemd services, with limits and hardening."""
