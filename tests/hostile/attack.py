@@ -1,6 +1,6 @@
 """Sends the frames of a seed to a server over several connections, as fast as it takes them.
 
-python -m tests.hostile.attack --port 10911 --seed 7 [--first 0] [--frames 1000]
+python -m tests.hostile.attack --port 10911 --seed 7 [--first 0] [--frames 1000] [--seconds 5]
 
 Prints what was sent, as JSON. With ``--first`` and ``--frames`` any part of a longer run is sent again; ``--show``
 prints the frames instead of sending them.
@@ -11,8 +11,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import os
 import sys
+import time
 from collections import Counter
 from random import Random
 from typing import Final
@@ -29,8 +31,11 @@ GONE_SECONDS: Final = 20.0
 
 
 class Attack:
-    def __init__(self, port: int, seed: int, first: int, frames: int) -> None:
+    def __init__(
+        self, port: int, seed: int, first: int, frames: int, seconds: float = math.inf
+    ) -> None:
         self._port = port
+        self._deadline = time.monotonic() + seconds
         self._mutations = Mutations(seed)
         self._next = first
         self._end = first + frames
@@ -45,7 +50,7 @@ class Attack:
                 group.create_task(self._peer())
 
     async def _peer(self) -> None:
-        while self._next < self._end:
+        while self._next < self._end and time.monotonic() < self._deadline:
             reader, writer = await self._connect()
             self.connections += 1
             reading = asyncio.create_task(self._read(reader))
@@ -85,7 +90,7 @@ class Attack:
             writer.write(b"".join(batch))
             async with asyncio.timeout(DRAIN_SECONDS):
                 await writer.drain()
-            if ends or reading.done():
+            if ends or reading.done() or time.monotonic() > self._deadline:
                 return
             await asyncio.sleep(0)
 
@@ -103,6 +108,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--frames", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=math.inf)
     parser.add_argument("--show", action="store_true")
     wish = parser.parse_args()
     if wish.show:
@@ -113,7 +119,7 @@ def main() -> None:
         return
     # Attackers have machines of their own; here they must not take the servers' processor.
     os.nice(10)
-    attack = Attack(wish.port, wish.seed, wish.first, wish.frames)
+    attack = Attack(wish.port, wish.seed, wish.first, wish.frames, wish.seconds)
     asyncio.run(attack.run())
     json.dump(
         {

@@ -14,6 +14,7 @@ from random import Random
 from typing import Any, Final, NamedTuple
 
 from cometmq.base.errors import LocalProtocolError
+from cometmq.native.send_run import RUN
 from cometmq.protocol.codes import RequestCode
 from cometmq.protocol.command import BINARY, FLAG_ONEWAY, FLAG_RESPONSE, JSON, Command
 from cometmq.protocol.frame import decode_bytes, encode_bytes
@@ -137,7 +138,9 @@ def _other_encoding(random: Random, command: Command) -> bytes:
 
 
 def _other_code(random: Random, command: Command) -> bytes:
-    command.code = random.choice((random.choice(CODES), random.randrange(-32768, 32768)))
+    known, any_number = random.choice(CODES), random.randrange(-32768, 32768)
+    # The last is a number that servers use among themselves, and that no peer should know.
+    command.code = random.choice((known, known, any_number, any_number, RUN))
     return _encode(command)
 
 

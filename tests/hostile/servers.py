@@ -60,7 +60,9 @@ class Server:
 
 
 @contextmanager
-def servers(directory: Path) -> Iterator[tuple[Server, Server]]:
+def servers(
+    directory: Path, broker_module: str = "cometmq.broker"
+) -> Iterator[tuple[Server, Server]]:
     """Name server and broker."""
     name_port, broker_port = _free_ports(2)
     broker_file = directory / "broker.conf"
@@ -79,9 +81,7 @@ def servers(directory: Path) -> Iterator[tuple[Server, Server]]:
         name_server = stack.enter_context(
             _process("cometmq.namesrv", name_file, name_port, directory)
         )
-        broker = stack.enter_context(
-            _process("cometmq.broker", broker_file, broker_port, directory)
-        )
+        broker = stack.enter_context(_process(broker_module, broker_file, broker_port, directory))
         yield name_server, broker
 
 
