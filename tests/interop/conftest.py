@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.distribution import Distribution
 
 from . import distribution
 from .certificates import Certificates
@@ -73,12 +74,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(
-    config: pytest.Config, log: Any
-) -> distribution.Distribution | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Distribution | None:
     # Other ways to spread the tests may be asked for.
     if config.getoption("dist") == "loadscope":
-        return distribution.Distribution(config, log)
+        return Distribution(config, log, distribution.group_of)
     return None
 
 

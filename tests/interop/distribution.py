@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
-
 from .features import JAVA_VERSIONS
 
 ALONE = frozenset(
     {
+        "test_controller.py",
         "test_delay_exchange.py",
         "test_java_fail_over.py",
         "test_java_scaling.py",
         "test_mixed_controllers.py",
         "test_move.py",
         "test_mqadmin_replication.py",
+        "test_own_mqadmin.py",
         "test_replication.py",
         "test_sql92_oracle.py",
         "test_store_exchange.py",
@@ -41,33 +41,36 @@ BY_CLIENT = frozenset(
 
 LONG = (
     "test_move.py",
-    "test_pop_exchange.py",
     "test_java_client.py",
-    "test_push_consumer.py",
-    "test_mqadmin.py",
+    "test_controller.py",
+    "test_pop_exchange.py",
     "test_mixed_clusters.py",
-    "test_store_exchange.py",
-    "test_replication.py",
-    "test_transaction_exchange.py",
     "test_timer_exchange.py",
+    "test_transaction_exchange.py",
+    "test_java_fail_over.py",
+    "test_admin_library.py",
+    "test_own_mqadmin.py",
     "test_delay_exchange.py",
+    "test_user_accounts.py",
+    "test_push_consumer.py",
+    "test_mqadmin_replication.py",
+    "test_mixed_controllers.py",
+    "test_store_exchange.py",
+    "test_mqadmin.py",
     "test_chaos.py",
-    "test_lite_pull_consumer.py",
-    "test_java_later.py",
-    "test_java_scaling.py",
+    "test_plain_accounts.py",
+    "test_mqadmin_controller.py",
+    "test_replication.py",
     "test_java_replays.py",
+    "test_java_later.py",
     "test_java_pop.py",
-    "test_rebalance.py",
+    "test_extended_queue_exchange.py",
+    "test_java_scaling.py",
+    "test_java_transactions.py",
+    "test_java_expressions.py",
     "test_trace.py",
 )
-"""Files whose tests take the longest, the longest first."""
-
-
-class Distribution(LoadScopeScheduling):  # type: ignore[misc]
-    """The scheduler of a run with several workers."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return group_of(nodeid)
+"""Files with the groups of tests that take the longest, the longest first."""
 
 
 def group_of(nodeid: str) -> str:

@@ -47,6 +47,9 @@ class Feature:
         return self.node if client == NODE else self.java
 
 
+PLAIN_ACCOUNTS = "plain-accounts"
+USER_ACCOUNTS = "user-accounts"
+
 NO_CALL = "the client has no call for it"
 NOT_TRIED = "no scenario yet"
 
@@ -214,6 +217,18 @@ FEATURES = (
         java=("tls",),
         go="the client has no TLS",
         node="the client has no TLS",
+    ),
+    Feature(
+        "accounts of RocketMQ 4 (ACL 1)",
+        java=(PLAIN_ACCOUNTS,),
+        go=(PLAIN_ACCOUNTS,),
+        node=(PLAIN_ACCOUNTS,),
+    ),
+    Feature(
+        "accounts of RocketMQ 5 (ACL 2)",
+        java=(USER_ACCOUNTS,),
+        go=(USER_ACCOUNTS,),
+        node=(USER_ACCOUNTS,),
     ),
 )
 

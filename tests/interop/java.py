@@ -162,6 +162,11 @@ class RunningProgram:
         except BrokenPipeError:
             pass  # It has ended already, and its report will say why.
 
+    def no_more_input(self) -> None:
+        """A program that works through its input ends."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
     def wait(self, seconds_max: float) -> bool:
         """Waits for the end, which it forces when time is over. Says whether the program ended by itself."""
         assert self.process.stdin is not None

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from tests.eventually import eventually
 
@@ -22,7 +23,6 @@ from .admin_calls import create_group, create_topic
 from .java import QUIET_LOGBACK
 from .mqadmin_script import GROUP, ONLINE_GROUP, PRODUCERS, SCRIPT, TOPIC, Step
 from .servers import ServerCommands
-from .single_java import SingleJava
 from .systems import Broker, NameServer
 
 BROKER_NAME = "admin-broker"
@@ -31,6 +31,14 @@ QUEUES = 4
 MESSAGES_PER_QUEUE = 5
 SCRIPT_SECONDS_MAX = 240
 WAIT_SECONDS_MAX = 60.0
+
+
+class AdminProgram(Protocol):
+    """RocketMQ's mqadmin (``SingleJava("AdminCommands")``) or ours (``OwnTool``)."""
+
+    def run(
+        self, home: Path, arguments: Iterable[str], *, text: str = "", seconds_max: float
+    ) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ class Transcript:
 
 def run_script(
     commands: ServerCommands,
-    program: SingleJava,
+    program: AdminProgram,
     version: str,
     directory: Path,
     settings: Mapping[str, object],
@@ -82,18 +90,27 @@ def run_script(
 
 
 def run_steps(
-    script: Iterable[Step], program: SingleJava, version: str, home: Path, values: dict[str, str]
+    script: Iterable[Step],
+    program: AdminProgram,
+    version: str,
+    home: Path,
+    values: dict[str, str],
+    *,
+    tools: str = "",
 ) -> Transcript:
-    """Runs the commands of a script that a version has, in one process of ``AdminCommands``.
+    """Runs the commands of a script that a version has, in one process.
 
     Args:
         values: what the words in braces stand for; ``name_server`` is one of them.
+        tools: content of ``tools.yml``, which names the tool's account.
     """
     steps = [step for step in script if version in step.versions]
     arguments = [values["name_server"], TOPIC, str(QUEUES * MESSAGES_PER_QUEUE)]
     arguments += [ONLINE_GROUP, PRODUCERS]
     (home / "conf").mkdir(parents=True)
     (home / "conf" / "logback_tools.xml").write_text(QUIET_LOGBACK, encoding="utf-8")
+    if tools:
+        (home / "conf" / "tools.yml").write_text(tools, encoding="utf-8")
     lines = [_line(step, values) for step in steps]
     output = program.run(home, arguments, text="".join(lines), seconds_max=SCRIPT_SECONDS_MAX)
     return Transcript(_answers(steps, output), values)

@@ -16,6 +16,7 @@ _PATTERNS = (
     (r"\d+(\.\d+){3}:\d+", "ADDRESS"),
     (r"\b\d+(\.\d+)?( ?ms|MS| TPS|tps)\b", "FIGURE"),
     (r"TPS: \d+\.\d+", "TPS: FIGURE"),
+    (r"(PlainAccessConfig)@[0-9a-f]+", r"\1"),
     (r"\b(CLUSTERING|BROADCASTING)\s+\d+\s+(\d+)", r"\1 FIGURE \2"),
     (r"https?://rocketmq\.apache\.org/[\w/]+", "DOCUMENTATION"),
 )

@@ -103,9 +103,6 @@ SCRIPT = (
     Step("exportMetadata -c {cluster} -f {directory}"),
     Step("exportConfigs -c {cluster} -f {directory}"),
     Step("exportMetrics -c {cluster} -f {directory}"),
-    Step("updateAclConfig -b {broker} -a account123 -s secret123", OLD),
-    Step("deleteAclConfig -b {broker} -a account123", OLD),
-    Step("updateGlobalWhiteAddr -b {broker} -g 10.10.0.1", OLD),
     Step("updateTopicList -b {broker} -f {topics_file}", NEW),
     Step("updateSubGroupList -b {broker} -f {groups_file}", NEW),
     Step(f"setConsumeMode -b {{broker}} -t {TOPIC} -g {GROUP} -m POP -q 4", NEW),
@@ -114,9 +111,6 @@ SCRIPT = (
     Step(f"updateColdDataFlowCtrGroupConfig -b {{broker}} -g {GROUP} -v 100", NEW),
     Step(f"removeColdDataFlowCtrGroupConfig -b {{broker}} -g {GROUP}", NEW),
     Step("setCommitLogReadAheadMode -b {broker} -m 0", NEW),
-    Step("createUser -b {broker} -u admin-user -p admin-word", NEW),
-    Step("listUser -b {broker}", NEW),
-    Step("listAcl -b {broker}", NEW),
     Step("getBrokerLiteInfo -b {broker}", NEW),
     Step("updateStaticTopic -c {cluster} -t admin-static -qn 2", NEW),
     Step(f"deleteSubGroup -b {{broker}} -g {GROUP}-b"),
@@ -186,3 +180,83 @@ CONTROLLER_SCRIPT = (
 
 CONTROLLER_COMMANDS = frozenset(step.command for step in CONTROLLER_SCRIPT) - {"clusterList"}
 """Not tried with brokers that are under none."""
+
+PLAIN_ACCOUNT_SCRIPT = (
+    Step(
+        "updateAclConfig -b {broker} -a account123 -s secret123 -t Open=PUB|SUB,Closed=DENY -g readers=SUB "
+        "-i DENY -u SUB -w 10.1.2.3 -m false"
+    ),
+    Step("updateAclConfig -c {cluster} -a account123 -s secret456 -m true"),
+    Step("updateAclConfig -b {broker} -a account456 -s secret456"),
+    Step("updateAclConfig -b {broker} -a account123 -s secret123 -t Open=ALL", is_refused=True),
+    Step("updateAclConfig -b {broker} -a account123 -s secret123 -t Open", is_refused=True),
+    Step("updateAclConfig -b {broker} -a account123 -s secret123 -w 1.2", is_refused=True),
+    Step("clusterAclConfigVersion -b {broker}"),
+    Step("clusterAclConfigVersion -c {cluster}"),
+    Step("updateGlobalWhiteAddr -b {broker} -g 10.10.154.1,10.10.154.*"),
+    Step("updateGlobalWhiteAddr -c {cluster} -g 10.10.154.2"),
+    Step("updateGlobalWhiteAddr -b {broker} -g 10.10.154.3 -p {file}"),
+    Step("deleteAclConfig -b {broker} -a account123"),
+    Step("deleteAclConfig -b {broker} -a account123", is_refused=True),
+    Step("deleteAclConfig -c {cluster} -a account456"),
+    Step("clusterAclConfigVersion -c {cluster}"),
+)
+"""The commands of 4.9.8 about accounts; the tool itself is one of an administrator."""
+
+USER_ACCOUNT_SCRIPT = (
+    Step("createUser -b {broker} -u {user} -p password-1"),
+    Step("createUser -b {broker} -u {user} -p password-1", is_refused=True),
+    Step("createUser -c {cluster} -u {user}-2 -p password-2 -t Super"),
+    Step("getUser -b {broker} -u {user}"),
+    Step("getUser -c {cluster} -u {user}-2"),
+    Step("getUser -b {broker} -u nobody-made-this"),
+    Step("updateUser -b {broker} -u {user} -p password-3"),
+    Step("updateUser -c {cluster} -u {user}-2 -t Normal"),
+    Step("updateUser -b {broker} -u {user}-2 -s disable"),
+    Step("updateUser -b {broker} -u nobody-made-this -p password", is_refused=True),
+    Step("listUser -b {broker} -f {user}"),
+    Step("listUser -c {cluster} -f {user}"),
+    Step("listUser -b {broker} -f nobody-made-this"),
+    Step("createAcl -b {broker} -s User:{user} -r Topic:Open,Group:readers -a Pub,Sub -d Allow"),
+    Step(
+        "createAcl -c {cluster} -s User:{user}-2 -r Topic:Open* -a all -d deny -i 10.0.0.0/8,127.0.0.1"
+    ),
+    Step("createAcl -b {broker} -s User:nobody -r Topic:Open -a Pub -d Allow", is_refused=True),
+    Step("createAcl -b {broker} -s User:{user} -r Thing:Open -a Pub -d Allow", is_refused=True),
+    Step("createAcl -b {broker} -s User:{user} -r Topic:Open -a Fly -d Allow", is_refused=True),
+    Step("createAcl -b {broker} -s User:{user} -r Topic:Open -a Any -d Allow", is_refused=True),
+    Step("createAcl -b {broker} -s User:{user} -r Topic:Open -a Pub -d Maybe", is_refused=True),
+    Step(
+        "createAcl -b {broker} -s User:{user} -r Topic:Open -a Pub -d Allow -i here",
+        is_refused=True,
+    ),
+    Step("updateAcl -b {broker} -s User:{user} -r Topic:Open -a Pub -d Deny"),
+    Step("updateAcl -c {cluster} -s User:{user} -r Cluster:* -a Get,List -d Allow"),
+    Step("getAcl -b {broker} -s User:{user}"),
+    Step("getAcl -c {cluster} -s User:{user}-2"),
+    Step("getAcl -b {broker} -s User:nobody-made-this", is_refused=True),
+    Step("listAcl -b {broker} -s {user}"),
+    Step("listAcl -c {cluster} -s {user} -r Topic:"),
+    Step("copyUser -f {broker} -t {other} -u {user},{user}-2"),
+    Step("copyUser -f {broker} -t {other} -u {user}"),
+    Step("copyAcl -f {broker} -t {other} -s User:{user},User:{user}-2"),
+    Step("copyAcl -f {broker} -t {other} -s User:{user}"),
+    Step("listUser -b {other} -f {user}"),
+    Step("listAcl -b {other} -s {user}"),
+    Step("deleteAcl -b {broker} -s User:{user} -r Topic:Open"),
+    Step("getAcl -b {broker} -s User:{user}"),
+    Step("deleteAcl -c {cluster} -s User:{user}"),
+    Step("getAcl -b {broker} -s User:{user}"),
+    Step("deleteAcl -b {broker} -s User:{user}", is_refused=True),
+    Step("deleteUser -b {broker} -u {user}"),
+    Step("deleteUser -c {cluster} -u {user}-2"),
+    Step("deleteUser -b {broker} -u nobody-made-this"),
+    Step("listUser -b {broker} -f {user}"),
+)
+"""The commands of 5.5.0 about accounts; the tool itself is one of a super user. Copies go to the rival's broker."""
+
+ACCOUNT_COMMANDS = {
+    version: frozenset(step.command for step in script)
+    for version, script in zip(BOTH, (PLAIN_ACCOUNT_SCRIPT, USER_ACCOUNT_SCRIPT), strict=True)
+}
+"""Not tried with brokers that have no accounts."""

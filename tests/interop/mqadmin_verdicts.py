@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .mqadmin_script import BOTH, NEW, OLD
+from .mqadmin_script import BOTH, NEW
+from .systems import OURS, ROCKETMQ_4, ROCKETMQ_5
 
 SAME = "same"
 DIFFERS = "differs"
@@ -32,26 +33,13 @@ REASONS: Mapping[str, tuple[Versions, str]] = {
 }
 """Command to the versions in which its output differs, and the reason."""
 
-_ACCESS = "access control"
-_REPLICATION = "replication"
 _COLD = "flow control for reads from disk"
 _LITE = "lite topics"
 _ROCKSDB = "stores in RocksDB"
 
 MISSING: Mapping[str, tuple[Versions, str]] = {
-    **dict.fromkeys(
-        ("updateAclConfig", "deleteAclConfig", "clusterAclConfigVersion", "updateGlobalWhiteAddr"),
-        (OLD, _ACCESS),
-    ),
-    **dict.fromkeys(
-        (
-            *("createUser", "updateUser", "deleteUser", "getUser", "listUser", "copyUser"),
-            *("createAcl", "updateAcl", "deleteAcl", "getAcl", "listAcl", "copyAcl"),
-        ),
-        (NEW, _ACCESS),
-    ),
     "exportPopRecord": (NEW, "stores in RocksDB"),
-    "resetMasterFlushOffset": (NEW, _REPLICATION),
+    "resetMasterFlushOffset": (NEW, "slaves that keep their master's flush offset"),
     **dict.fromkeys(
         (
             *("getColdDataFlowCtrInfo", "updateColdDataFlowCtrGroupConfig"),
@@ -130,3 +118,46 @@ def _because(command: str, verdicts: Iterable[str]) -> str:
     if command in REASONS:
         return REASONS[command][1]
     return f"needs {MISSING[command][1]}" if command in MISSING else "unexpected"
+
+
+_EVERYWHERE = (OURS, ROCKETMQ_5)
+
+OWN_REASONS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "brokerConsumeStats": (
+        _EVERYWHERE,
+        "RocketMQ's leaves out queues of which nothing is consumed yet",
+    ),
+    **dict.fromkeys(
+        ("queryMsgById", "queryMsgByUniqueKey", "queryMsgByOffset"),
+        (_EVERYWHERE, "why a group did not get a message is said in other words"),
+    ),
+    "electMaster": (_EVERYWHERE, "RocketMQ's fails to read the answer, and prints an exception"),
+    "updateControllerConfig": (
+        (OURS,),
+        "ours prints what the server says about when it takes effect",
+    ),
+    "clusterAclConfigVersion": (
+        (OURS, ROCKETMQ_4),
+        "both tools change the same files, one after the other, so their versions differ",
+    ),
+    "updateAclConfig": (
+        (OURS, ROCKETMQ_4),
+        "ours does not show the secret",
+    ),
+    "queryMsgByKey": (_EVERYWHERE, "RocketMQ's adds a column for its index in RocksDB"),
+    "topicRoute": ((OURS,), "RocketMQ's adds enableActingMaster"),
+    "updateTopic": (
+        _EVERYWHERE,
+        "with -o true, RocketMQ's shows an exception and goes on if the topic was not ordered before",
+    ),
+    "consumerProgress": (
+        _EVERYWHERE,
+        "ours lists every group that a broker knows, RocketMQ's those with a retry topic, its own included",
+    ),
+}
+"""Subcommand of our mqadmin to the clusters at which it prints something else than RocketMQ's, and the reason."""
+
+OWN_COMMANDS = frozenset(
+    {"listDeadLetters", "resendDeadLetters", "exportDefinitions", "importDefinitions"}
+)
+"""Those of our mqadmin that RocketMQ's does not have."""

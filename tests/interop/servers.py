@@ -7,6 +7,8 @@ the tests against Java's own servers proves the tests; running them against ours
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import functools
 import json
 import os
 import random
@@ -15,11 +17,12 @@ import socket
 import ssl
 import struct
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from .certificates import Certificates
 from .java import MissingComponent, clean_environment, tail
@@ -36,8 +39,8 @@ ASK_SECONDS = 15
 # Below the range that the system hands out to outgoing connections. Otherwise a client may sit on the broker's port
 # while the broker restarts.
 PORT_MIN, PORT_MAX = 20_000, 31_999
-WORKERS_MAX = 8
-PORTS_PER_WORKER = (PORT_MAX - PORT_MIN + 1) // WORKERS_MAX
+CLAIMS = Path(tempfile.gettempdir()) / f"cometmq-test-ports-{os.getuid()}"
+"""Has a lock for each port that a process of tests has taken, for as long as the process runs."""
 _given: set[int] = set()
 
 GET_ROUTEINFO_BY_TOPIC = 105
@@ -288,34 +291,42 @@ def ask(
 def free_ports(*offsets: int) -> list[int]:
     """Ports at fixed distances from each other, all free at this moment on every local address.
 
-    Nobody else gets them: a server may be away for a while and want its port back.
+    Nobody else gets them, neither here nor in test runs beside this one: a server may be away for a while and want its
+    port back.
     """
-    low, high = _own_range()
     for _ in range(400):
-        base = random.randint(low - min(offsets), high - max(offsets))
-        if any(base + offset in _given for offset in offsets):
-            continue
-        with contextlib.ExitStack() as stack:
-            try:
-                for offset in offsets:
-                    probe = stack.enter_context(socket.socket())
-                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                    probe.bind(("", base + offset))
-            except OSError:
-                continue
-            ports = [base + offset for offset in offsets]
-            _given.update(ports)
+        base = random.randint(PORT_MIN - min(offsets), PORT_MAX - max(offsets))
+        ports = [base + offset for offset in offsets]
+        if all(_is_free(port) and claim(port) for port in ports):
             return ports
-    raise RuntimeError(f"no free ports between {low} and {high}")
+    raise RuntimeError(f"no free ports between {PORT_MIN} and {PORT_MAX}")
 
 
-def _own_range() -> tuple[int, int]:
-    """The first and the last port for this process: workers that run side by side have different ones."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
-    if not worker:
-        return PORT_MIN, PORT_MAX
-    low = PORT_MIN + int(worker.removeprefix("gw")) % WORKERS_MAX * PORTS_PER_WORKER
-    return low, low + PORTS_PER_WORKER - 1
+def claim(port: int) -> bool:
+    """Take a port for this process; whether nobody had it."""
+    if port in _given:
+        return False
+    try:
+        fcntl.lockf(_claims(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except BlockingIOError:
+        return False
+    _given.add(port)
+    return True
+
+
+@functools.cache
+def _claims() -> BinaryIO:
+    return CLAIMS.open("ab")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True
 
 
 def _read(read: Callable[[int], bytes], size: int) -> bytes:

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cometmq.model.messages.record import Record, decode_records
 from cometmq.protocol.command import Command
 from cometmq.remoting.client import RemotingClient
 
-from .admin_calls import CALL_SECONDS, create_topic
+from .admin_calls import CALL_SECONDS, create_topic, read_all
 from .conftest import required
 from .systems import OURS, THEIRS, Broker, NameServer, commands_of
 
@@ -63,7 +62,7 @@ async def _visit(address: str, number: int, sent: list[bytes]) -> None:
 async def _until_delivered(remoting: RemotingClient, address: str, sent: list[bytes]) -> None:
     deadline = time.monotonic() + WAIT_SECONDS_MAX
     while True:
-        found = Counter(record.body for record in await _read(remoting, address))
+        found = Counter(record.body for record in await read_all(remoting, address, TOPIC))
         assert found <= Counter(sent), "delivered twice"
         if found == Counter(sent):
             return
@@ -79,24 +78,3 @@ async def _send(remoting: RemotingClient, address: str, body: bytes, level: int)
     }
     reply = await remoting.call(address, Command(code=310, ext=ext, body=body), CALL_SECONDS)
     assert reply.code == 0, reply.remark
-
-
-async def _read(remoting: RemotingClient, address: str) -> list[Record]:
-    records: list[Record] = []
-    while True:
-        ext = {
-            "consumerGroup": "delay-exchange-reader",
-            "topic": TOPIC,
-            "queueId": "0",
-            "queueOffset": str(len(records)),
-            "maxMsgNums": "32",
-            "sysFlag": "4",
-            "commitOffset": "0",
-            "suspendTimeoutMillis": "0",
-            "subscription": "*",
-            "subVersion": "0",
-        }
-        reply = await remoting.call(address, Command(code=11, ext=ext), CALL_SECONDS)
-        if reply.code != 0:
-            return records
-        records += decode_records(reply.body)

@@ -13,7 +13,14 @@ import pytest
 from .java import MissingComponent, cache_root, fetch_jars
 from .mqadmin_cluster import Transcript, run_script
 from .mqadmin_compare import differences
-from .mqadmin_script import BOTH, COMMAND_LIST, CONTROLLER_COMMANDS, NEW, START_CLIENTS
+from .mqadmin_script import (
+    ACCOUNT_COMMANDS,
+    BOTH,
+    COMMAND_LIST,
+    CONTROLLER_COMMANDS,
+    NEW,
+    START_CLIENTS,
+)
 from .mqadmin_verdicts import DIFFERS, MISSING, NOT_TRIED, NOT_YET, SAME, expected, section
 from .record import RESULTS, read, write
 from .servers import HERE
@@ -66,7 +73,7 @@ def comparison(version: str, tmp_path_factory: pytest.TempPathFactory) -> Compar
 def test_every_command_is_accounted_for(comparison: Comparison, version: str) -> None:
     absent = {name for name, (versions, _) in MISSING.items() if version in versions}
     untried = {name for name in comparison.listed if expected(name, version) == NOT_TRIED}
-    elsewhere = CONTROLLER_COMMANDS if version in NEW else frozenset()
+    elsewhere = ACCOUNT_COMMANDS[version] | (CONTROLLER_COMMANDS if version in NEW else set())
     assert comparison.listed == set(comparison.lines) | absent | untried | elsewhere
 
 

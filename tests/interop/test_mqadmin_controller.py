@@ -11,14 +11,20 @@ import pytest
 from tests.eventually import wait_until
 
 from .controllers import Controller
-from .java import MissingComponent, fetch_jars
-from .mqadmin_cluster import CLUSTER_NAME, Answer, Transcript, prepare, run_steps
+from .java import MissingComponent
+from .mqadmin_cluster import (
+    CLUSTER_NAME,
+    AdminProgram,
+    Answer,
+    Transcript,
+    prepare,
+    run_steps,
+)
 from .mqadmin_compare import differences
 from .mqadmin_script import CONTROLLER_SCRIPT, NEW
 from .replication_group import BROKER_NAME, ELECTED_SECONDS_MAX, group_in, wait_for_equal_stores
-from .servers import HERE
-from .single_java import SingleJava
 from .systems import OURS, ROCKETMQ_5, commands_of
+from .test_mqadmin_replication import java_tool
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 
@@ -27,7 +33,8 @@ EXIT_CODE_MISSING = 3
 
 
 def test_commands_print_what_they_print_for_rocketmq(tmp_path: Path) -> None:
-    ours, theirs = (_transcript(make, tmp_path) for make in (OURS, ROCKETMQ_5))
+    program = java_tool(VERSION)
+    ours, theirs = (controller_transcript(make, program, tmp_path) for make in (OURS, ROCKETMQ_5))
     odd = [
         line
         for mine, other in zip(_by_code(ours.answers), _by_code(theirs.answers), strict=True)
@@ -44,10 +51,10 @@ def _by_code(answers: list[Answer]) -> list[Answer]:
     return [replace(one, text=re.sub(r"(CODE: \d+)  DESC: .*", r"\1", one.text)) for one in answers]
 
 
-def _transcript(make: str, directory: Path) -> Transcript:
+def controller_transcript(make: str, program: AdminProgram, directory: Path) -> Transcript:
+    """What a tool prints for a controller with a master and its slave, all of one make."""
     try:
         makes = {make: commands_of(make, directory / f"home-{make}")}
-        program = SingleJava("AdminCommands", fetch_jars(HERE / "pom.xml", VERSION))
     except MissingComponent as error:
         pytest.exit(f"interop tests cannot run: {error}", returncode=EXIT_CODE_MISSING)
     with (

@@ -9,7 +9,7 @@ import pytest
 from tests.eventually import wait_until
 
 from .java import MissingComponent, fetch_jars
-from .mqadmin_cluster import CLUSTER_NAME, Transcript, prepare, run_steps
+from .mqadmin_cluster import CLUSTER_NAME, AdminProgram, Transcript, prepare, run_steps
 from .mqadmin_compare import differences
 from .mqadmin_script import BOTH, GROUP_SCRIPT
 from .replication_group import (
@@ -33,7 +33,10 @@ RIVALS = {BOTH[0]: ROCKETMQ_4, BOTH[1]: ROCKETMQ_5}
 
 @pytest.mark.parametrize("version", BOTH)
 def test_commands_print_what_they_print_for_rocketmq(version: str, tmp_path: Path) -> None:
-    ours, theirs = (_transcript(make, version, tmp_path) for make in (OURS, RIVALS[version]))
+    program = java_tool(version)
+    ours, theirs = (
+        group_transcript(make, program, version, tmp_path) for make in (OURS, RIVALS[version])
+    )
     found = {
         mine.step.line: differences(mine, other, (ours, theirs))
         for mine, other in zip(ours.answers, theirs.answers, strict=True)
@@ -49,10 +52,17 @@ def test_commands_print_what_they_print_for_rocketmq(version: str, tmp_path: Pat
             assert "#InSyncSlaveNum\t1" in answer.text, "otherwise two masters alone were compared"
 
 
-def _transcript(make: str, version: str, directory: Path) -> Transcript:
+def java_tool(version: str) -> SingleJava:
+    try:
+        return SingleJava("AdminCommands", fetch_jars(HERE / "pom.xml", version))
+    except MissingComponent as error:
+        pytest.exit(f"interop tests cannot run: {error}", returncode=EXIT_CODE_MISSING)
+
+
+def group_transcript(make: str, program: AdminProgram, version: str, directory: Path) -> Transcript:
+    """What a tool prints for a master and its slave of one make."""
     try:
         makes = {make: commands_of(make, directory / f"home-{make}")}
-        program = SingleJava("AdminCommands", fetch_jars(HERE / "pom.xml", version))
     except MissingComponent as error:
         pytest.exit(f"interop tests cannot run: {error}", returncode=EXIT_CODE_MISSING)
     with group_in(directory / make, makes, make) as group:

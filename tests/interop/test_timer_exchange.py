@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cometmq.model.messages.record import Record, decode_records
 from cometmq.protocol.command import Command
 from cometmq.remoting.client import RemotingClient
 
-from .admin_calls import CALL_SECONDS, create_topic
+from .admin_calls import CALL_SECONDS, create_topic, read_all
 from .conftest import required
 from .systems import OURS, ROCKETMQ_5, Broker, NameServer, commands_of
 
@@ -87,7 +86,7 @@ async def _until_delivered(
 ) -> None:
     deadline = time.monotonic() + WAIT_SECONDS_MAX
     while True:
-        records = await _read(remoting, address)
+        records = await read_all(remoting, address, TOPIC)
         found = Counter(record.body for record in records)
         assert not found.keys() & recalled.keys(), "delivered although taken back"
         assert may_repeat or set(found.values()) <= {1}, f"delivered twice: {found}"
@@ -118,24 +117,3 @@ async def _send(
         reply = await remoting.call(address, Command(code=370, ext=ext), CALL_SECONDS)
         assert (reply.code, (reply.ext or {})["msgId"]) == (0, key), reply.remark
     return due_ms
-
-
-async def _read(remoting: RemotingClient, address: str) -> list[Record]:
-    records: list[Record] = []
-    while True:
-        ext = {
-            "consumerGroup": "timer-exchange-reader",
-            "topic": TOPIC,
-            "queueId": "0",
-            "queueOffset": str(len(records)),
-            "maxMsgNums": "32",
-            "sysFlag": "4",
-            "commitOffset": "0",
-            "suspendTimeoutMillis": "0",
-            "subscription": "*",
-            "subVersion": "0",
-        }
-        reply = await remoting.call(address, Command(code=11, ext=ext), CALL_SECONDS)
-        if reply.code != 0:
-            return records
-        records += decode_records(reply.body)

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from cometmq.model.messages.record import Record, decode_record, decode_records
+from cometmq.model.messages.record import decode_record
 from cometmq.protocol import fastjson
 from cometmq.protocol.command import Command
 from cometmq.remoting.client import RemotingClient
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 
-from .admin_calls import CALL_SECONDS, create_topic
+from .admin_calls import CALL_SECONDS, create_topic, read_all
 from .conftest import required
 from .systems import OURS, ROCKETMQ_4, ROCKETMQ_5, THEIRS, Broker, NameServer, commands_of
 
@@ -89,7 +89,7 @@ class Producer:
         asked = {b"%d-later-%d" % (number - 1, index) for index in range(COUNT) if number > 0}
         deadline = time.monotonic() + WAIT_SECONDS_MAX
         while True:
-            found = Counter(record.body for record in await _read(remoting, address))
+            found = Counter(record.body for record in await read_all(remoting, address, TOPIC))
             expected = Counter(self.committed)
             assert not found - Counter(self.committed), "delivered twice, or in spite of it"
             if wanted <= self.answered and asked <= set(self.asked) and found == expected:
@@ -137,24 +137,3 @@ class Producer:
             "msgId": body.decode(),
         }
         return Command(code=37, ext=ext)
-
-
-async def _read(remoting: RemotingClient, address: str) -> list[Record]:
-    records: list[Record] = []
-    while True:
-        ext = {
-            "consumerGroup": "transaction-exchange-reader",
-            "topic": TOPIC,
-            "queueId": "0",
-            "queueOffset": str(len(records)),
-            "maxMsgNums": "32",
-            "sysFlag": "4",
-            "commitOffset": "0",
-            "suspendTimeoutMillis": "0",
-            "subscription": "*",
-            "subVersion": "0",
-        }
-        reply = await remoting.call(address, Command(code=11, ext=ext), CALL_SECONDS)
-        if reply.code != 0:
-            return records
-        records += decode_records(reply.body)

@@ -108,11 +108,12 @@ func (c *cluster) queue(topic string, id int) *primitive.MessageQueue {
 	return &primitive.MessageQueue{Topic: topic, BrokerName: brokerName, QueueId: id}
 }
 
-func (c *cluster) newPuller(group, topic string) rocketmq.PullConsumer {
-	made, err := rocketmq.NewPullConsumer(
+func (c *cluster) newPuller(group, topic string, options ...consumer.Option) rocketmq.PullConsumer {
+	made, err := rocketmq.NewPullConsumer(append([]consumer.Option{
 		consumer.WithNsResolver(c.resolver()),
 		consumer.WithGroupName(c.name(group)),
-		consumer.WithInstance(c.instance()))
+		consumer.WithInstance(c.instance()),
+	}, options...)...)
 	ok(err, "pull consumer")
 	ok(made.Subscribe(topic, consumer.MessageSelector{}), "subscription")
 	ok(made.Start(), "start of a pull consumer")

@@ -4,6 +4,7 @@
 //	interop beginnings     NAME_SERVER BROKER PREFIX [NAME...]  needs a broker with accessMessageInMemoryMaxRatio=0
 //	interop before-restart NAME_SERVER BROKER PREFIX            leaves work behind
 //	interop after-restart  NAME_SERVER BROKER PREFIX            finds the work left behind
+//	interop attempts       NAME_SERVER BROKER PREFIX ATTEMPT... prints what became of each: see accounts.go
 //
 // The exit code is 0 when all were ok, 1 when one failed, 2 for a wrong call.
 package main
@@ -50,13 +51,17 @@ var modes = map[string][]scenario{
 }
 
 func main() {
-	if len(os.Args) < 5 || modes[os.Args[1]] == nil {
+	if len(os.Args) < 5 || modes[os.Args[1]] == nil && os.Args[1] != "attempts" {
 		fmt.Fprintln(os.Stderr, "usage: interop MODE NAME_SERVER BROKER PREFIX [NAME...]")
 		os.Exit(2)
 	}
 	// The client prints to standard output, which is for the report here.
 	rlog.SetOutputPath("client.log")
 	rlog.SetLogLevel("warn")
+	if os.Args[1] == "attempts" {
+		tryAll(newCluster(os.Args[2], os.Args[3], os.Args[4]), os.Args[5:])
+		return
+	}
 	names := os.Args[5:]
 	failures := 0
 	for _, s := range modes[os.Args[1]] {

@@ -36,7 +36,7 @@ class Cluster {
       httpclient,
       logger: silent,
       nameSrv: this.nameServer,
-      // Demanded by the client, of no meaning to a broker without access control.
+      // Of no meaning to a broker without access control.
       accessKeyId: 'nobody',
       accessKeySecret: 'nothing',
       instanceName: `${process.pid}-${Cluster.clients}`,
@@ -126,4 +126,4 @@ async function received(count, ...consumers) {
   return all();
 }
 
-module.exports = { Cluster, ownedQueues, received };
+module.exports = { CALL_MS, Cluster, ownedQueues, received };

@@ -6,13 +6,19 @@
 //   main.js beginnings     NAME_SERVER BROKER PREFIX [NAME...]  needs a broker with accessMessageInMemoryMaxRatio=0
 //   main.js before-restart NAME_SERVER BROKER PREFIX            leaves work behind
 //   main.js after-restart  NAME_SERVER BROKER PREFIX            finds the work left behind
+//   main.js attempts       NAME_SERVER BROKER PREFIX ATTEMPT... prints what became of each: see accounts.js
 //
 // The exit code is 0 when all were ok, 1 when one failed, 2 for a wrong call.
 
 const { Cluster } = require('./cluster');
 const modes = require('./scenarios');
+const { tryAll } = require('./accounts');
 
 async function main([ mode, nameServer, broker, prefix, ...names ]) {
+  if (mode === 'attempts' && prefix) {
+    await tryAll(new Cluster(nameServer, broker, prefix), names);
+    return 0;
+  }
   if (!modes[mode] || !prefix) {
     console.error('usage: main.js MODE NAME_SERVER BROKER PREFIX [NAME...]');
     return 2;
