@@ -1,4 +1,5 @@
 """What accounts cost a send: the signature, the decision, and both as the guard before the processors takes them.
+And what a limit of requests per second costs.
 
     python -m benchmarks.access
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,15 +27,18 @@ from cometmq.access.accounts.account import (
 )
 from cometmq.access.accounts.account_judge import AccountJudge
 from cometmq.access.accounts.resource import Resource
+from cometmq.access.door.access_guard import AccessGuard
 from cometmq.access.identity import Judge
 from cometmq.access.plain.plain_account import PlainTable, parse_account
 from cometmq.access.plain.plain_judge import PlainJudge
 from cometmq.access.rules.need import Action, Kind
 from cometmq.access.rules.request_rules import RULES
-from cometmq.broker.access.access_guard import AccessGuard
 from cometmq.protocol.command import Command
 from cometmq.protocol.request_signature import Verifier, sign
+from cometmq.remoting.bounds.rates import RateLimits
+from cometmq.remoting.bounds.reached import Reached
 from cometmq.remoting.connection import Connection
+from cometmq.remoting.remoting_config import RemotingServerConfig
 from cometmq.testing.fake_connection import FakeConnection
 
 NAME, SECRET = "bench-account", "a secret of some length"
@@ -54,6 +59,7 @@ def main() -> None:
         steps[f"{name}: guard without the signature"] = (
             steps[f"{name}: guard, decided before"] - steps["signature of one send"]
         )
+    steps["requests per second: limited"] = best(limited(command), COUNT)
     width = max(map(len, steps))
     for name, microseconds in steps.items():
         print(f"{name:<{width}} {microseconds:7.2f} us")
@@ -85,6 +91,15 @@ def passes(judge: Judge, command: Command) -> Any:
     guard = AccessGuard(judge).guard
     connection = cast(Connection, FakeConnection())
     assert guard(connection, command) is None
+    return lambda n: guard(connection, command)
+
+
+def limited(command: Command) -> Any:
+    config = RemotingServerConfig(
+        requests_per_second_max=1_000_000_000, bytes_per_second_max=1_000_000_000_000
+    )
+    guard = RateLimits(config, Reached(), time.monotonic).guard
+    connection = cast(Connection, FakeConnection())
     return lambda n: guard(connection, command)
 
 

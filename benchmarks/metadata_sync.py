@@ -42,8 +42,8 @@ from cometmq.broker.server import Broker
 from cometmq.broker.table_saver import TableSaver, freshened
 from cometmq.model.group import SubscriptionGroupConfig
 from cometmq.model.topic import TopicConfig
+from cometmq.monitor.event_loop import run, settle
 from cometmq.remoting.client import RemotingClient
-from cometmq.remoting.event_loop import run, settle
 
 RESULT: Final = Path(__file__).parent / "results" / "metadata_sync.json"
 GOAL_MS: Final = 20.0

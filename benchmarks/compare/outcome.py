@@ -33,9 +33,11 @@ class Plan:
 
     def systems_in(self, number: int) -> list[str]:
         """Who takes part in a round: in those that only a goal needs, the two that it compares."""
-        return [
-            system for system in self.systems if number < self.rounds or system in (OURS, RIVAL)
-        ]
+        return list(self.systems) if number < self.rounds else self.judged_systems
+
+    @property
+    def judged_systems(self) -> list[str]:
+        return [system for system in self.systems if system in (OURS, RIVAL)]
 
 
 @dataclass(slots=True)

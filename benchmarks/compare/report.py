@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.compare.cases import GOALS, OURS, RIVAL, Goal
+from benchmarks.compare.cases import GOALS, OURS, RIVAL, SYSTEMS, Goal
 from benchmarks.compare.outcome import JUDGED_TIMES, Outcome, Plan, Row
 from benchmarks.compare.stolen import STOLEN_MAX, TRIES_MAX
 
@@ -31,8 +31,12 @@ class Verdict:
 
     def __str__(self) -> str:
         sign = "met" if self.is_met else "MISSED"
-        rival = f" and {RIVAL}'s {self.rival_ratio:.2f}" if self.rival_ratio is not None else ""
-        return f"{self.goal.ratio:g}{rival}: {sign}"
+        if self.rival_ratio is None:
+            return f"{self.goal.ratio:g}: {sign}"
+        if self.goal.shows_rivals:
+            kept = f"ours keeps {self.ratio:.2f}, {RIVAL} {self.rival_ratio:.2f}"
+            return f"{self.goal.ratio:g}: {sign} ({kept})"
+        return f"{self.goal.ratio:g} and {RIVAL}'s {self.rival_ratio:.2f}: {sign}"
 
 
 def table(outcome: Outcome, systems: Sequence[str]) -> str:
@@ -59,8 +63,9 @@ def judge(outcome: Outcome, goals: Sequence[Goal] = GOALS) -> list[Verdict]:
         if row is None or ratio is None:
             continue
         is_met = ratio <= goal.ratio if row.lower_is_better else ratio >= goal.ratio
-        rival_ratio = _ratio(outcome, goal, RIVAL) if goal.is_rivals_too else None
-        if rival_ratio is not None:
+        is_told = goal.is_rivals_too or goal.shows_rivals
+        rival_ratio = _ratio(outcome, goal, RIVAL) if is_told else None
+        if rival_ratio is not None and goal.is_rivals_too:
             is_met &= ratio <= rival_ratio if row.lower_is_better else ratio >= rival_ratio
         verdicts.append(Verdict(goal, ratio, is_met, rival_ratio))
     return verdicts
@@ -80,7 +85,12 @@ def as_json(outcome: Outcome, plan: Plan, limits: Mapping[str, Any]) -> dict[str
     return {
         "machine": _machine(),
         "plan": {
-            "systems": list(plan.systems),
+            # Rows that are kept from another run may have more of them.
+            "systems": [
+                system
+                for system in SYSTEMS
+                if any(system in row.values for row in outcome.rows.values())
+            ],
             "rounds": plan.rounds,
             "rounds_with_goal": plan.rounds * JUDGED_TIMES,
             "stolen_share_wanted_at_most": STOLEN_MAX,

@@ -12,11 +12,14 @@ from benchmarks.compare.cases import (
     BACKLOG_MESSAGES,
     BACKLOG_QUEUES,
     BACKLOG_TOPIC,
+    FILTERS,
     MANY_TOPIC,
     MANY_TOPICS,
+    MARKED_TOPIC,
     OURS,
     PEAK_CASE,
     PULLED_MESSAGES,
+    SIDE_BY_SIDE,
     Case,
     Pace,
     Setup,
@@ -46,6 +49,10 @@ def check_pulls(result: dict[str, Any]) -> None:
         raise LoadFailed(f"{each:.1f} messages a pull, {PULLED_MESSAGES} were asked for")
 
 
+def _topic_of(arguments: Sequence[str]) -> str:
+    return arguments[arguments.index("--topic") + 1]
+
+
 class Runner:
     """Holds what all rounds share."""
 
@@ -67,10 +74,10 @@ class Runner:
 
     def run(self) -> Outcome:
         self._start_ups()
-        for setup in Setup:
-            cases = [case for case in self._plan.cases if case.setup is setup]
+        for setups in SIDE_BY_SIDE:
+            cases = [case for case in self._plan.cases if case.setup in setups]
             if cases:
-                self._run_setup(setup, cases)
+                self._run_setups(cases)
         return self.outcome
 
     def _start_ups(self) -> None:
@@ -89,30 +96,38 @@ class Runner:
         row = Row("memory-idle", "resident memory, name server and broker, idle", "MB", True)
         self.outcome.add(system.name, total, row)
 
-    def _run_setup(self, setup: Setup, cases: list[Case]) -> None:
+    def _run_setups(self, cases: list[Case]) -> None:
+        setups = list(dict.fromkeys(case.setup for case in cases))
+        # Memory for the brokers of three set-ups at a time is there for two systems, not for three.
+        names = self._plan.systems if len(setups) == 1 else self._plan.judged_systems
         with contextlib.ExitStack() as stack:
             systems = {
-                name: stack.enter_context(self._running(name, setup)) for name in self._plan.systems
+                (name, setup): stack.enter_context(self._running(name, setup))
+                for setup in setups
+                for name in names
             }
             for system in systems.values():
                 # A process that sleeps does not end when it is asked to.
                 stack.callback(system.resume)
                 system.pause()
-            for system in systems.values():
+            for (_, setup), system in systems.items():
                 with system.awake():
                     self._warm_up(system, setup)
-            for number, case in self._turns(setup, cases):
+            for number, case in self._turns(cases):
                 for name in self._order(number):
-                    with systems[name].awake():
-                        self._round(systems[name], case)
-            if setup is Setup.ASYNC:
+                    if (name, case.setup) in systems:
+                        with systems[name, case.setup].awake():
+                            self._round(systems[name, case.setup], case)
+            if setups == [Setup.ASYNC]:
                 self._add_memory_after(systems.values())
 
-    def _turns(self, setup: Setup, cases: list[Case]) -> list[tuple[int, Case]]:
+    def _turns(self, cases: list[Case]) -> list[tuple[int, Case]]:
         """Number of the round, and the case. Cases that are compared with each other take turns; others have all of
         their rounds in a row, because the pace of some comes from the figures of one before."""
         turns = [(number, case) for case in cases for number in range(self._plan.rounds_of(case))]
-        return sorted(turns, key=lambda turn: turn[0]) if setup is Setup.TOPICS else turns
+        in_a_row = (Setup.ASYNC, Setup.BATCHES, Setup.PACED, Setup.SYNC)
+        takes_turns = cases[0].setup not in in_a_row
+        return sorted(turns, key=lambda turn: turn[0]) if takes_turns else turns
 
     def _add_memory_after(self, systems: Iterable[System]) -> None:
         for system in systems:
@@ -135,7 +150,7 @@ class Runner:
     def _round(self, system: System, case: Case) -> None:
         try:
             if case.mode == "pull":
-                self._ensure_backlog(system)
+                self._ensure_backlog(system, _topic_of(case.arguments))
             arguments = (*case.arguments, *self._pace(system, case))
             if "--topic" not in arguments:
                 arguments = (*arguments, "--topic", case.name)
@@ -170,7 +185,7 @@ class Runner:
         """One load. RocketMQ's flow control may answer "busy": such replies are counted apart, never as messages."""
         target = ("--address", system.address, "--broker", BROKER_NAME, "--busy-ok")
         before, times_before = system.broker_cpu_seconds(), processor_times()
-        result = self._program.run(mode, (*target, *arguments), seconds=seconds)
+        result = self._program.run(mode, (*target, *system.flags, *arguments), seconds=seconds)
         result["broker_cpu_seconds"] = round(system.broker_cpu_seconds() - before, 3)
         share = processor_times().stolen_share_since(times_before)
         result["stolen_share"] = round(share, 4)
@@ -193,17 +208,18 @@ class Runner:
             raise LoadFailed(f"its rate comes from {PEAK_CASE}, which has no figure of {system}")
         return peak
 
-    def _ensure_backlog(self, system: System) -> None:
-        if system.has_backlog:
+    def _ensure_backlog(self, system: System, topic: str) -> None:
+        marks = ("--marked",) if topic == MARKED_TOPIC else ()
+        if topic in system.backlogs:
             return
-        target = ("--topic", BACKLOG_TOPIC, "--queues", str(BACKLOG_QUEUES))
+        target = ("--topic", topic, "--queues", str(BACKLOG_QUEUES), *marks)
         missing = BACKLOG_MESSAGES
         for _ in range(FILL_TRIES_MAX):
             # Few in flight: RocketMQ refuses some as busy, and each of those has to be sent once more.
             load = (*target, "--in-flight", "16", "--count", str(missing))
             missing -= self._load(system, "send", load, FILL_SECONDS_MAX)["messages"]
             if not missing:
-                system.has_backlog = True
+                system.backlogs.add(topic)
                 return
         raise LoadFailed(f"{missing} of {BACKLOG_MESSAGES} messages refused {FILL_TRIES_MAX} times")
 
@@ -216,7 +232,7 @@ class Runner:
                 self._touch_all_topics(system)
             for mode, share, arguments in self._warm_steps(setup):
                 if mode == "pull":
-                    self._ensure_backlog(system)
+                    self._ensure_backlog(system, _topic_of(arguments))
                 self._load(system, mode, arguments, seconds * share)
         except LoadFailed as error:
             self.outcome.failures.append(f"{system.name}, warming up: {error}")
@@ -238,6 +254,16 @@ class Runner:
         yield "send", 0.2, (*small, "--connections", "64", "--in-flight", "1")
         yield "send", 0.1, (*small, "--in-flight", "4", "--batch", "32")
         if "pull" in modes:
-            yield "pull", 0.2, ("--topic", BACKLOG_TOPIC, "--queues", str(BACKLOG_QUEUES))
+            queues = ("--queues", str(BACKLOG_QUEUES))
+            kinds = dict.fromkeys(
+                flag
+                for case in self._plan.cases
+                for flag in case.arguments
+                if case.setup is setup and flag in FILTERS
+            )
+            share = 0.2 / (1 + len(kinds))
+            yield "pull", share, ("--topic", BACKLOG_TOPIC, *queues)
+            for kind in kinds:
+                yield "pull", share, ("--topic", MARKED_TOPIC, *queues, "--filter", kind)
         if "latency" in modes:
             yield "latency", 0.2, ("--topic", "WarmLatency", "--body", "128", "--rate", "2000")

@@ -34,6 +34,16 @@ READY_SECONDS_MAX = 120
 STOP_SECONDS_MAX = 60
 POLL_SECONDS = 0.005
 BROKER_NAME = "bench"
+ACCOUNT, SECRET = "bench-account", "a-secret-of-some-length"
+ACCOUNTS = f"""accounts:
+- accessKey: {ACCOUNT}
+  secretKey: {SECRET}
+  admin: false
+  defaultTopicPerm: PUB|SUB
+  defaultGroupPerm: SUB
+"""
+# Topics come into being by sends: to create them takes an operator's account, which no permission is checked of.
+ACCOUNT_FLAGS = ("--account", f"{ACCOUNT}:{SECRET}", "--no-create")
 
 # As RocketMQ's own start script has it for a machine of this size, without touching all of the heap in advance.
 JAVA_BROKER_FLAGS = (
@@ -57,17 +67,25 @@ class Commands:
 
 def commands_of(system: str, scratch: Path) -> Commands:
     """Fetches what is missing. Raises ``MissingComponent`` when that cannot be."""
+    home = scratch / f"home-{system}"
+    (home / "conf").mkdir(parents=True, exist_ok=True)
+    # Read with aclEnable only.
+    (home / "conf" / "plain_acl.yml").write_text(ACCOUNTS, encoding="utf-8")
     if system == OURS:
-        return _our_commands()
-    return _java_commands(system, scratch / f"home-{system}")
+        return _our_commands(home)
+    return _java_commands(system, home)
 
 
-def _our_commands() -> Commands:
+def _our_commands(home: Path) -> Commands:
     binaries = Path(sys.executable).parent
     missing = [name for name in ("mqnamesrv", "mqbroker") if not (binaries / name).exists()]
     if missing:
         raise MissingComponent(f"not in {binaries}: {', '.join(missing)}; run `make setup` first")
-    return Commands((str(binaries / "mqnamesrv"),), (str(binaries / "mqbroker"),))
+    return Commands(
+        (str(binaries / "mqnamesrv"),),
+        (str(binaries / "mqbroker"),),
+        {"ROCKETMQ_HOME": str(home)},
+    )
 
 
 def _java_commands(system: str, home: Path) -> Commands:
@@ -76,7 +94,6 @@ def _java_commands(system: str, home: Path) -> Commands:
         raise MissingComponent(f"not on the path: {', '.join(missing)}; needed to run {system}")
     jars = fetch_jars(HERE / system / "pom.xml")
     configuration = home / "conf"
-    configuration.mkdir(parents=True, exist_ok=True)
     # 4.9 refuses to start without its two files, and 5.5 would log every detail without its own.
     for part in ("namesrv", "broker"):
         for name in (f"logback_{part}.xml", f"rmq.{part}.logback.xml"):
@@ -104,7 +121,10 @@ class System:
     name_server: subprocess.Popen[bytes]
     start_seconds: float
     slave: subprocess.Popen[bytes] | None = None
-    has_backlog: bool = False
+    backlogs: set[str] = field(default_factory=set)
+    """Topics that are filled with what is to be pulled."""
+    flags: tuple[str, ...] = ()
+    """What the load program needs to be let in."""
 
     @property
     def address(self) -> str:
@@ -178,11 +198,13 @@ def running(
                 slave = None
                 if setup.has_slave:
                     slave = stack.enter_context(_slave(name_server_address, commands, directory))
-                _wait(second, directory, lambda: _accepts_a_send(program, broker_port))
+                flags = ACCOUNT_FLAGS if setup is Setup.GUARDED else ()
+                _wait(second, directory, lambda: _accepts_a_send(program, broker_port, flags))
                 if slave is not None:
                     copy = directory / "slave" / "commitlog"
                     _wait(slave, directory, lambda: copy.exists() and any(copy.iterdir()))
-                yield System(name, broker_port, second, first, time.monotonic() - started, slave)
+                seconds = time.monotonic() - started
+                yield System(name, broker_port, second, first, seconds, slave, flags=flags)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
@@ -214,7 +236,11 @@ def _broker_conf(port: int, store: Path, setup: Setup) -> str:
         "storePathRootDir": store,
         "storePathCommitLog": store / "commitlog",
         "autoCreateTopicEnable": "true",
+        "enablePropertyFilter": "true",
         "flushDiskType": "SYNC_FLUSH" if setup is Setup.SYNC else "ASYNC_FLUSH",
+        "aclEnable": str(setup is Setup.GUARDED).lower(),
+        # Master and slave sleep between their rounds, and must not take each other for dead afterwards.
+        "haHousekeepingInterval": 600_000,
     }
     return "".join(f"{key}={value}\n" for key, value in values.items())
 
@@ -273,12 +299,12 @@ def _wait(process: subprocess.Popen[bytes], directory: Path, is_ready: Callable[
         time.sleep(POLL_SECONDS)
 
 
-def _accepts_a_send(program: LoadProgram, port: int) -> bool:
+def _accepts_a_send(program: LoadProgram, port: int, flags: tuple[str, ...]) -> bool:
     if not accepts(port):
         return False
     arguments = ("--address", f"127.0.0.1:{port}", "--topic", "Ready", "--count", "1")
     try:
-        program.run("send", arguments, seconds=1)
+        program.run("send", (*arguments, *flags), seconds=1)
     except LoadFailed:
         return False
     return True

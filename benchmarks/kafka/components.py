@@ -63,8 +63,12 @@ def fetch_spark() -> Path:
 
 
 @contextlib.contextmanager
-def kafka(directory: Path) -> Iterator[str]:
-    """A Kafka of one node; its address. Topics come into being with the first message, with 4 partitions."""
+def kafka(directory: Path, more: str = "") -> Iterator[str]:
+    """A Kafka of one node; its address. Topics come into being with the first message, with 4 partitions.
+
+    Args:
+        more: lines for its settings.
+    """
     jars = fetch_kafka()
     directory.mkdir(parents=True)
     port, controller_port = free_ports(0)[0], free_ports(0)[0]
@@ -77,11 +81,19 @@ def kafka(directory: Path) -> Iterator[str]:
         f"controller.listener.names=CONTROLLER\nlog.dirs={directory}/logs\n"
         f"num.partitions={PARTITIONS}\noffsets.topic.replication.factor=1\n"
         "transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n"
+        f"{more}"
     )
     java = ["java", *KAFKA_FLAGS, "-cp", str(jars / "*")]
     cluster = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
     run_tool(
-        [*java, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings)],
+        [
+            *java,
+            "kafka.tools.StorageTool",
+            "format",
+            f"--cluster-id={cluster}",
+            "-c",
+            str(settings),
+        ],
         seconds_max=READY_SECONDS_MAX,
     )
     with process([*java, "kafka.Kafka", str(settings)], directory) as server:

@@ -4,6 +4,8 @@
  *     load pull    --address ... --connections 8 --queues 8 --seconds 5     (the topic was filled by `send` before)
  *     load latency --address ... --connections 4 --queues 4 --rate 5000 --seconds 5
  *     load pull    --awake ...      never sleeping while it waits
+ *     load pull    --filter tag|sql ...   one message in ten, of what `send --marked` with the same --queues filled
+ *     load send    --account NAME:SECRET ...   every request signed, as a broker with accounts wants it
  *     load send|pull --echo ...     the same work against canned replies: how fast this program could go
  *
  * It judges while it measures. A reply counts only when its code, its opaque and its fields are what the request
@@ -37,9 +39,10 @@
 enum {
     SEND_V2 = 310, SEND_BATCH = 320, PULL = 11, CREATE_TOPIC = 17, MAX_OFFSET = 30,
     SUCCESS = 0, BUSY = 2, NOT_FOUND = 19, RETRY_IMMEDIATELY = 20,
-    CONNECTIONS_MAX = 1024, IN_FLIGHT_MAX = 4096, QUEUES_MAX = 1024, TOPICS_MAX = 100000, BATCH_MAX = 512,
+    CONNECTIONS_MAX = 2048, IN_FLIGHT_MAX = 4096, QUEUES_MAX = 1024, TOPICS_MAX = 100000, BATCH_MAX = 512,
     BODY_MIN = 16, BODY_MAX = 1 << 20, SECONDS_MAX = 600, GRACE_SECONDS = 15, PULL_COUNT = 32,
     FRAME_MAX = 16 << 20, READ_BYTES = 256 << 10, ERRORS_MAX = 1000, HEADER_ROOM = 1024,
+    MARKED_EVERY = 10,
     RECORD_QUEUE_OFFSET = 20, RECORD_BODY_LENGTH = 84, RECORD_BODY = 88, MAGIC = 0xDAA320A7 - (1LL << 32),
 };
 #define SECOND UINT64_C(1000000000)
@@ -52,14 +55,16 @@ enum {
 #define OPAQUE_SPAN (UINT64_C(1) << 30)
 
 typedef enum { MODE_SEND, MODE_PULL, MODE_LATENCY } load_mode;
+typedef enum { FILTER_NONE, FILTER_TAG, FILTER_SQL } filter_kind;
 
 static struct {
     load_mode mode;
-    const char *mode_name, *topic, *broker;
+    const char *mode_name, *topic, *broker, *account, *secret;
     struct sockaddr_in address;
     uint64_t connections, in_flight, body, batch, queues, topics, count, rate, receivers;
     double seconds;
-    bool echo, create, busy_ok, awake;
+    bool echo, create, busy_ok, awake, marked;
+    filter_kind filter;
 } opt = {
     .topic = "LoadTopic", .broker = "bench", .connections = 4, .in_flight = 64, .body = 1024, .batch = 1,
     .queues = 4, .topics = 1, .rate = 1000, .receivers = 4, .seconds = 5, .create = true,
@@ -224,10 +229,125 @@ static char *put_body(char *p, uint64_t sequence, uint64_t due_ns)
     return put_bytes(p, pattern + BODY_MIN, opt.body - BODY_MIN);
 }
 
+/* The number of a message among those of its queue, by which one in MARKED_EVERY is marked: TAGS=TagB and n=0. */
+static uint64_t mark_of(uint64_t sequence)
+{
+    return sequence / opt.queues % MARKED_EVERY;
+}
+
 static char *put_topic(char *p, uint64_t number)
 {
     p = put_text(p, opt.topic);
     return opt.topics > 1 ? put_number(LITERAL(p, "-"), number) : p;
+}
+
+/* SHA-1 and HMAC (RFC 3174, 2104), for requests that carry a signature. The key's two blocks are worked in once. */
+typedef struct {
+    uint32_t h[5];
+    uint64_t bytes;
+    unsigned char block[64];
+} sha1;
+
+static const sha1 sha1_start = {.h = {0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476, 0xC3D2E1F0}};
+static sha1 inner_start, outer_start;
+
+static uint32_t rotated(uint32_t value, int bits)
+{
+    return value << bits | value >> (32 - bits);
+}
+
+/* Unrolled, with a window of 16 words: a third of the time of the plain loops. */
+static void sha1_block(uint32_t *h, const unsigned char *block)
+{
+    uint32_t w[16], a = h[0], b = h[1], c = h[2], d = h[3], e = h[4];
+    for (int i = 0; i < 16; i++)
+        w[i] = get32((const char *)block + 4 * i);
+#define WORD(i) \
+    (i < 16 ? w[i] : (w[i & 15] = rotated(w[(i + 13) & 15] ^ w[(i + 8) & 15] ^ w[(i + 2) & 15] ^ w[i & 15], 1)))
+#define STEP(a, b, c, d, e, f, k, i)                    \
+    e += rotated(a, 5) + (f) + (k) + WORD((i));         \
+    b = rotated(b, 30);
+#define FIVE(F, k, i)                                   \
+    STEP(a, b, c, d, e, F(b, c, d), k, (i))             \
+    STEP(e, a, b, c, d, F(a, b, c), k, (i) + 1)         \
+    STEP(d, e, a, b, c, F(e, a, b), k, (i) + 2)         \
+    STEP(c, d, e, a, b, F(d, e, a), k, (i) + 3)         \
+    STEP(b, c, d, e, a, F(c, d, e), k, (i) + 4)
+#define TWENTY(F, k, i) FIVE(F, k, (i)) FIVE(F, k, (i) + 5) FIVE(F, k, (i) + 10) FIVE(F, k, (i) + 15)
+#define CHOICE(x, y, z) (z ^ (x & (y ^ z)))
+#define PARITY(x, y, z) (x ^ y ^ z)
+#define MAJORITY(x, y, z) ((x & y) | (z & (x | y)))
+    TWENTY(CHOICE, 0x5A827999, 0)
+    TWENTY(PARITY, 0x6ED9EBA1, 20)
+    TWENTY(MAJORITY, 0x8F1BBCDC, 40)
+    TWENTY(PARITY, 0xCA62C1D6, 60)
+    h[0] += a;
+    h[1] += b;
+    h[2] += c;
+    h[3] += d;
+    h[4] += e;
+}
+
+static void sha1_add(sha1 *s, const void *data, size_t count)
+{
+    const unsigned char *p = data;
+    size_t have = s->bytes % 64;
+    s->bytes += count;
+    if (have) {
+        size_t taken = count < 64 - have ? count : 64 - have;
+        memcpy(s->block + have, p, taken);
+        p += taken;
+        count -= taken;
+        if (have + taken < 64)
+            return;
+        sha1_block(s->h, s->block);
+    }
+    for (; count >= 64; p += 64, count -= 64)
+        sha1_block(s->h, p);
+    memcpy(s->block, p, count);
+}
+
+static void sha1_end(sha1 *s, unsigned char *digest)
+{
+    static const unsigned char padding[64] = {0x80};
+    char length[8];
+    put64(length, s->bytes * 8);
+    sha1_add(s, padding, 1 + (119 - s->bytes % 64) % 64);
+    sha1_add(s, length, 8);
+    for (int i = 0; i < 5; i++)
+        put32((char *)digest + 4 * i, s->h[i]);
+}
+
+static void prepare_signing(void)
+{
+    unsigned char block[64];
+    const unsigned char pads[] = {0x36, 0x5C};
+    for (int i = 0; i < 2; i++) {
+        memset(block, pads[i], sizeof block);
+        for (size_t at = 0; opt.secret[at]; at++)
+            block[at] ^= (unsigned char)opt.secret[at];
+        sha1 *start = i ? &outer_start : &inner_start;
+        *start = sha1_start;
+        sha1_add(start, block, sizeof block);
+    }
+}
+
+/* Base64 of the HMAC of what was added to a copy of inner_start. */
+static char *put_signature(char *p, sha1 *inner)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    unsigned char digest[21] = {0};
+    sha1_end(inner, digest);
+    sha1 outer = outer_start;
+    sha1_add(&outer, digest, 20);
+    sha1_end(&outer, digest);
+    for (int i = 0; i < 21; i += 3) {
+        uint32_t word = (uint32_t)digest[i] << 16 | (uint32_t)digest[i + 1] << 8 | digest[i + 2];
+        for (int shift = 18; shift >= 0; shift -= 6)
+            *p++ = digits[word >> shift & 63];
+    }
+    p[-1] = '=';
+    return p;
 }
 
 /* A frame grows in place: 8 bytes kept free for the lengths, JSON header, body. */
@@ -265,33 +385,65 @@ static char *put_member(char *p, uint64_t sequence, uint64_t due_ns)
     return LITERAL(p, "\2WAIT\1true\2TAGS\1TagA");
 }
 
+static char *put_members(char *p, uint64_t sequence, uint64_t due_ns)
+{
+    if (opt.batch == 1)
+        return put_body(p, sequence, due_ns);
+    for (uint64_t i = 0; i < opt.batch; i++)
+        p = put_member(p, sequence + i, due_ns);
+    return p;
+}
+
+/* Account and signature: over the values of all fields in the order of their keys, capitals first, and the body. */
+static char *put_signed(char *p, uint64_t topic, uint64_t queue, uint64_t born_ms, uint64_t sequence, uint64_t due_ns)
+{
+    static buffer content;
+    content.start = content.end = 0;
+    char *first = reserve(&content, HEADER_ROOM + opt.batch * (opt.body + 128)), *q = first;
+    q = LITERAL(put_topic(LITERAL(put_text(q, opt.account), "load"), topic), "TBW1024");
+    q = LITERAL(put_number(LITERAL(put_number(q, queue), "0"), born_ms), "0");
+    if (opt.batch > 1)
+        q = LITERAL(q, "WAIT\1true0falsetrue");
+    else {
+        q = put_hex(put_hex(LITERAL(q, "UNIQ_KEY\1"), run_id), sequence);
+        q = LITERAL(q, "\2WAIT\1true\2TAGS\1TagA0falsefalse");
+    }
+    q = put_members(put_text(q, opt.broker), sequence, due_ns);
+    sha1 inner = inner_start;
+    sha1_add(&inner, first, (size_t)(q - first));
+    p = LITERAL(put_text(LITERAL(p, "\"AccessKey\":\""), opt.account), "\",\"Signature\":\"");
+    return LITERAL(put_signature(p, &inner), "\",");
+}
+
 /* SEND_MESSAGE_V2 or SEND_BATCH_MESSAGE with the header of a Java 4.9.8 client, key for key. */
 static void write_send(buffer *out, uint64_t opaque, uint64_t sequence, uint64_t due_ns)
 {
     bool is_batch = opt.batch > 1;
     uint64_t request = sequence / opt.batch;
+    uint64_t topic = request % opt.topics, queue = request / opt.topics % opt.queues, born_ms = wall_ms();
     char *p = open_frame(out, opt.batch * (opt.body + 128));
     p = LITERAL(p, "{\"code\":");
     p = put_number(p, is_batch ? SEND_BATCH : SEND_V2);
-    p = put_topic(LITERAL(p, ",\"extFields\":{\"a\":\"load\",\"b\":\""), request % opt.topics);
+    p = LITERAL(p, ",\"extFields\":{");
+    if (opt.account)
+        p = put_signed(p, topic, queue, born_ms, sequence, due_ns);
+    p = put_topic(LITERAL(p, "\"a\":\"load\",\"b\":\""), topic);
     p = LITERAL(p, "\",\"c\":\"TBW102\",\"d\":\"4\",\"e\":\"");
-    p = put_number(p, request / opt.topics % opt.queues);
-    p = put_number(LITERAL(p, "\",\"f\":\"0\",\"g\":\""), wall_ms());
+    p = put_number(p, queue);
+    p = put_number(LITERAL(p, "\",\"f\":\"0\",\"g\":\""), born_ms);
     p = LITERAL(p, "\",\"h\":\"0\",\"i\":\"");
     if (is_batch)
         p = LITERAL(p, "WAIT\\u0001true\",\"j\":\"0\",\"k\":\"false\",\"m\":\"true\",\"n\":\"");
     else {
         p = put_hex(put_hex(LITERAL(p, "UNIQ_KEY\\u0001"), run_id), sequence);
-        p = LITERAL(p, "\\u0002WAIT\\u0001true\\u0002TAGS\\u0001TagA");
+        p = LITERAL(p, "\\u0002WAIT\\u0001true\\u0002TAGS\\u0001Tag");
+        *p++ = opt.marked && !mark_of(sequence) ? 'B' : 'A';
+        if (opt.marked)
+            p = put_number(LITERAL(p, "\\u0002n\\u0001"), mark_of(sequence));
         p = LITERAL(p, "\",\"j\":\"0\",\"k\":\"false\",\"m\":\"false\",\"n\":\"");
     }
     p = close_header(out, LITERAL(put_text(p, opt.broker), "\""), opaque);
-    if (is_batch)
-        for (uint64_t i = 0; i < opt.batch; i++)
-            p = put_member(p, sequence + i, due_ns);
-    else
-        p = put_body(p, sequence, due_ns);
-    close_frame(out, p);
+    close_frame(out, put_members(p, sequence, due_ns));
 }
 
 /* PULL_MESSAGE that brings its own subscription (sysFlag 4), so that no heartbeat is needed; 2 asks for long polling. */
@@ -303,8 +455,10 @@ static void write_pull(buffer *out, uint64_t opaque, uint64_t queue, uint64_t of
     p = put_number(LITERAL(p, "\",\"queueOffset\":\""), offset);
     p = put_number(LITERAL(p, "\",\"maxMsgNums\":\""), PULL_COUNT);
     p = put_number(LITERAL(p, "\",\"sysFlag\":\""), may_suspend ? 6 : 4);
-    p = LITERAL(p, "\",\"commitOffset\":\"0\",\"suspendTimeoutMillis\":\"15000\",\"subscription\":\"*\"");
-    p = LITERAL(p, ",\"subVersion\":\"1\",\"expressionType\":\"TAG\",\"bname\":\"");
+    p = LITERAL(p, "\",\"commitOffset\":\"0\",\"suspendTimeoutMillis\":\"15000\",\"subscription\":\"");
+    p = put_text(p, opt.filter == FILTER_SQL ? "n < 1" : opt.filter == FILTER_TAG ? "TagB" : "*");
+    p = LITERAL(p, "\",\"subVersion\":\"1\",\"expressionType\":\"");
+    p = LITERAL(put_text(p, opt.filter == FILTER_SQL ? "SQL92" : "TAG"), "\",\"bname\":\"");
     close_frame(out, close_header(out, LITERAL(put_text(p, opt.broker), "\""), opaque));
 }
 
@@ -403,7 +557,7 @@ typedef struct {
 
 static struct {
     uint64_t sequence, sent, answered, requests, bytes, busy, received, started_ns, deadline_ns, ended_ns;
-    uint64_t offsets[QUEUES_MAX], ends[QUEUES_MAX];
+    uint64_t offsets[QUEUES_MAX], ends[QUEUES_MAX], matched[QUEUES_MAX];
     uint64_t opaque;
     bool is_over;
     histogram reply, receive;
@@ -536,42 +690,59 @@ static bool is_record_right(const char *p, size_t left, uint64_t offset)
         wrong("pull reply ends inside of a record");
     else if (get32(p + 4) != (uint32_t)MAGIC)
         wrong("record with magic %08x", get32(p + 4));
-    else if (get64(p + RECORD_QUEUE_OFFSET) != offset)
+    else if (opt.filter ? get64(p + RECORD_QUEUE_OFFSET) < offset : get64(p + RECORD_QUEUE_OFFSET) != offset)
         wrong("queue offset %llu where %llu was due", (unsigned long long)get64(p + RECORD_QUEUE_OFFSET),
               (unsigned long long)offset);
     else if (get32(p + RECORD_BODY_LENGTH) != opt.body)
         wrong("body of %u bytes", get32(p + RECORD_BODY_LENGTH));
     else if (memcmp(p + RECORD_BODY + BODY_MIN, pattern + BODY_MIN, opt.body - BODY_MIN) != 0)
         wrong("body of queue offset %llu is not what was sent", (unsigned long long)offset);
+    else if (opt.filter && mark_of(get64(p + RECORD_BODY + 8)))
+        wrong("message %llu is not marked", (unsigned long long)get64(p + RECORD_BODY + 8));
     else
         return true;
     return false;
 }
 
+/* One that was passed over, or lost, cannot be told from its place: brokers take sends of several connections in any
+ * order. But a tenth of each queue is due. */
+static void check_matched(uint64_t queue)
+{
+    if (opt.filter && run.matched[queue] * MARKED_EVERY < run.ends[queue] * 9 / 10)
+        wrong("%llu of %llu messages of queue %llu came through the filter", (unsigned long long)run.matched[queue],
+              (unsigned long long)run.ends[queue], (unsigned long long)queue);
+    run.matched[queue] = 0;
+}
+
 static void on_pull_reply(const frame *f, const slot *s, uint64_t now)
 {
     const char *p = f->body, *end = f->body + f->body_bytes;
-    uint64_t offset = run.offsets[s->queue], count = 0;
+    uint64_t offset = run.offsets[s->queue], next = offset, count = 0;
     for (; p < end; p += get32(p), count++) {
-        if (!is_record_right(p, (size_t)(end - p), offset + count))
+        if (!is_record_right(p, (size_t)(end - p), next))
             return;
+        next = get64(p + RECORD_QUEUE_OFFSET) + 1;
         uint64_t due_ns = get64(p + RECORD_BODY);
         if (opt.mode == MODE_LATENCY && due_ns >= run.started_ns + SETTLE_NS)
             record(&run.receive, now - due_ns);
     }
-    if (count == 0 || (uint64_t)must_number(f, "\"nextBeginOffset\"") != offset + count) {
+    uint64_t told = (uint64_t)must_number(f, "\"nextBeginOffset\"");
+    if (opt.filter ? told < next || told == offset || told > run.ends[s->queue] : count == 0 || told != next) {
         wrong("%llu messages from offset %llu got %.*s", (unsigned long long)count, (unsigned long long)offset,
               (int)f->header_bytes, f->header);
         return;
     }
     run.received += count;
     run.bytes += f->body_bytes;
-    run.offsets[s->queue] = offset + count;
+    run.offsets[s->queue] = told;
     if (opt.mode == MODE_PULL) {
         run.requests++;
+        run.matched[s->queue] += count;
         record(&run.reply, now - s->sent_ns);
-        if (run.offsets[s->queue] >= run.ends[s->queue])
+        if (told >= run.ends[s->queue]) {
+            check_matched(s->queue);
             run.offsets[s->queue] = 0;
+        }
     }
 }
 
@@ -581,8 +752,8 @@ static bool is_expected_code(const connection *c, int64_t code)
         run.busy++;
         return true;
     }
-    /* A long poll may end without a message; a pull of a backlog may not. */
-    return code == SUCCESS || (c->is_puller && opt.mode == MODE_LATENCY && (code == NOT_FOUND || code == RETRY_IMMEDIATELY));
+    /* A long poll may end without a message; a pull of a backlog may not, unless no message is left that matches. */
+    return code == SUCCESS || (code == RETRY_IMMEDIATELY && opt.filter) || (c->is_puller && opt.mode == MODE_LATENCY && (code == NOT_FOUND || code == RETRY_IMMEDIATELY));
 }
 
 static void on_frame(connection *c, const frame *f, uint64_t now)
@@ -595,7 +766,7 @@ static void on_frame(connection *c, const frame *f, uint64_t now)
     }
     if (!(flag & 1) || !is_expected_code(c, code))
         wrong("%.*s", (int)f->header_bytes, f->header);
-    else if (code == SUCCESS && now <= run.deadline_ns + (opt.mode == MODE_LATENCY ? GRACE_SECONDS * SECOND : 0))
+    else if ((code == SUCCESS || (code == RETRY_IMMEDIATELY && opt.filter)) && now <= run.deadline_ns + (opt.mode == MODE_LATENCY ? GRACE_SECONDS * SECOND : 0))
         (c->is_puller ? on_pull_reply : on_send_reply)(f, s, now);
     /* Messages sent at the last moment are still to come, so the receivers of `latency` go on until the end. */
     if (c->is_puller && (opt.mode == MODE_LATENCY || !run.is_over))
@@ -779,7 +950,7 @@ static size_t canned_pull_body(char *body)
         put32(put32(r, (uint32_t)bytes), (uint32_t)MAGIC);
         put64(r + RECORD_QUEUE_OFFSET, i);
         put32(r + RECORD_BODY_LENGTH, (uint32_t)opt.body);
-        put_body(r + RECORD_BODY, i, 0);
+        put_body(r + RECORD_BODY, opt.filter ? i * opt.queues * MARKED_EVERY : i, 0);
         p += bytes;
     }
     return (size_t)(p - body);
@@ -899,6 +1070,17 @@ static void check_topic(const char *name, const char *text)
         fail(2, "--%s %s: expected 1 to 100 letters, digits, - or _", name, text);
 }
 
+static void parse_account(char *text)
+{
+    char *colon = strchr(text, ':');
+    if (!colon || colon == text || colon - text > 100 || !colon[1] || strlen(colon + 1) > 64)
+        fail(2, "--account %s: expected NAME:SECRET, at most 100 and 64 characters", text);
+    *colon = 0;
+    check_topic("account", opt.account = text);
+    opt.secret = colon + 1;
+    prepare_signing();
+}
+
 static void parse_mode(int argc, char **argv)
 {
     static const char *const names[] = {"send", "pull", "latency"};
@@ -911,6 +1093,13 @@ static void parse_mode(int argc, char **argv)
     fail(2, "expected send, pull or latency first; see the head of the source for the rest");
 }
 
+static void parse_filter(const char *text)
+{
+    opt.filter = strcmp(text, "tag") == 0 ? FILTER_TAG : strcmp(text, "sql") == 0 ? FILTER_SQL : FILTER_NONE;
+    if (!opt.filter)
+        fail(2, "--filter %s: expected tag or sql", text);
+}
+
 static void parse_arguments(int argc, char **argv)
 {
     static const struct option options[] = {
@@ -918,7 +1107,7 @@ static void parse_arguments(int argc, char **argv)
         {"batch", 1, 0, 'n'}, {"seconds", 1, 0, 's'}, {"count", 1, 0, 'm'}, {"topic", 1, 0, 't'},
         {"topics", 1, 0, 'T'}, {"queues", 1, 0, 'q'}, {"rate", 1, 0, 'r'}, {"receivers", 1, 0, 'R'},
         {"broker", 1, 0, 'B'}, {"echo", 0, 0, 'e'}, {"no-create", 0, 0, 'C'}, {"busy-ok", 0, 0, 'y'}, {"awake", 0, 0, 'w'},
-        {0},
+        {"account", 1, 0, 'A'}, {"marked", 0, 0, 'M'}, {"filter", 1, 0, 'F'}, {0},
     };
     parse_mode(argc, argv);
     optind = 2;
@@ -941,6 +1130,9 @@ static void parse_arguments(int argc, char **argv)
         case 'C': opt.create = false; break;
         case 'y': opt.busy_ok = true; break;
         case 'w': opt.awake = true; break;
+        case 'A': parse_account(optarg); break;
+        case 'M': opt.marked = true; break;
+        case 'F': parse_filter(optarg); break;
         default: exit(2);
         }
     if (opt.echo ? opt.address.sin_port || opt.mode == MODE_LATENCY : !opt.address.sin_port)
@@ -949,6 +1141,12 @@ static void parse_arguments(int argc, char **argv)
         fail(2, "latency is measured message by message: no --batch");
     if (opt.mode != MODE_SEND && opt.topics > 1)
         fail(2, "--topics is for send");
+    if (opt.marked && (opt.mode != MODE_SEND || opt.batch > 1 || opt.topics > 1 || opt.account))
+        fail(2, "--marked is for send, one by one, to one topic, without an account");
+    if (opt.filter && opt.mode != MODE_PULL)
+        fail(2, "--filter is for pull");
+    if (opt.account && (opt.mode != MODE_SEND || (opt.create && !opt.echo)))
+        fail(2, "--account is for send with --no-create: only sends are signed");
 }
 
 static void report(void)

@@ -44,9 +44,12 @@ def test_rows_with_a_goal_get_more_rounds() -> None:
     plan = Plan(systems=SYSTEMS, cases=all_cases(), rounds=2, seconds=1, warm_seconds=1)
     judged = {case.name for case in all_cases() if plan.rounds_of(case) == 2 * JUDGED_TIMES}
     assert judged == {
-        *("send-1k-4x64", "send-1k-64x1", "pull-1k-1", "latency-quarter"),
+        *(f"send-{size}-{how}" for size in ("128", "1k") for how in ("4x64", "4x256", "64x1")),
+        *("batch32-128", "batch32-1k", "sync-1k-4x64", "latency-quarter", "latency-half"),
+        *("pull-1k-1", "pull-1k-8", "pull-1k-8-tag", "pull-1k-8-sql"),
         *("topics-1", "topics-10000"),
-        *("copied-1k-4x64", "copied-sync-1k-4x64", "copied-sync-latency"),
+        *("copied-not-1k-4x64", "copied-1k-4x64", "copied-sync-1k-4x64", "copied-sync-latency"),
+        *("guarded-not-1k-4x64", "guarded-1k-4x64", "guarded-not-1k-64x1", "guarded-1k-64x1"),
     }
     assert {plan.rounds_of(case) for case in all_cases()} == {2, 2 * JUDGED_TIMES}
 
@@ -94,6 +97,8 @@ def test_a_pattern_chooses_cases_and_a_paced_case_brings_its_peak() -> None:
         "pull-1k-1",
         "pull-1k-1-awake",
         "pull-1k-8",
+        "pull-1k-8-tag",
+        "pull-1k-8-sql",
     ]
     names = [case.name for case in chosen(all_cases(), ["latency-half"], quick=False)]
     assert names == [PEAK_CASE, "latency-half"]
@@ -155,7 +160,7 @@ def test_the_share_of_a_rival_that_was_not_measured_is_not_asked_for() -> None:
 
 
 def test_what_a_slave_costs_is_compared_with_what_it_costs_the_rival() -> None:
-    figures = {PEAK_CASE: (100.0, 200.0), "copied-1k-4x64": (90.0, 150.0)}
+    figures = {"copied-not-1k-4x64": (100.0, 200.0), "copied-1k-4x64": (90.0, 150.0)}
     outcome = outcome_of(figures, lower_is_better=False)
     plan = Plan(systems=SYSTEMS, cases=[], rounds=1, seconds=1, warm_seconds=1)
     goals = report.as_json(outcome, plan, {})["goals"]
@@ -184,7 +189,7 @@ def test_the_table_has_medians_ratios_and_gaps() -> None:
     outcome = outcome_of({"pull-1k-1": (150.0, 100.0)}, lower_is_better=False)
     line = report.table(outcome, SYSTEMS).splitlines()[2]
     cells = [cell.strip() for cell in line.strip("|").split("|")]
-    assert cells == ["pull-1k-1", "x", "150", "100", "-", "1.50", "-", "≥ 1.5: met"]
+    assert cells == ["pull-1k-1", "x", "150", "100", "-", "1.50", "-", "≥ 3: MISSED"]
 
 
 def test_the_kept_file_is_json_and_holds_every_round() -> None:
@@ -205,3 +210,11 @@ def test_the_picture_is_well_formed_and_as_long_as_the_ratio() -> None:
     ]
     assert bars == [1.5 * picture.UNIT_WIDTH, picture.UNIT_WIDTH]
     assert "a < b" in [text.text for text in root.findall("{*}text")]
+
+
+def test_what_the_rival_keeps_may_be_told_without_being_judged() -> None:
+    outcome = outcome_of({"a": (90, 95), "b": (100, 100)}, lower_is_better=False)
+    goal = Goal(row="a", ratio=0.9, against_row="b", shows_rivals=True)
+    (verdict,) = report.judge(outcome, [goal])
+    assert verdict.is_met
+    assert str(verdict) == f"0.9: met (ours keeps 0.90, {RIVAL} 0.95)"

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from benchmarks.compare.load import LoadFailed, LoadProgram, NoCompiler, build
 
+from cometmq.protocol.request_signature import signature_of
+
 Answer = Callable[[dict[str, Any]], dict[str, Any]]
 
 
@@ -45,8 +47,8 @@ class Peer:
         while len(prefix := read(8)) == 8:
             length, header_length = struct.unpack(">ii", prefix)
             request = json.loads(read(header_length))
-            read(length - 4 - header_length)
-            reply = json.dumps(self._answer(request)).encode()
+            request["body"] = read(length - 4 - header_length)
+            reply = json.dumps(self._answer(request), separators=(",", ":")).encode()
             try:
                 connection.sendall(struct.pack(">ii", 4 + len(reply), len(reply)) + reply)
             except OSError:
@@ -147,7 +149,55 @@ def test_requests_carry_what_a_java_client_sends(program: LoadProgram) -> None:
     assert {len(key) for key in keys} == {32}
 
 
-@pytest.mark.parametrize("flags", [("send",), ("send", "--batch", "32"), ("pull", "--queues", "2")])
+def test_one_message_in_ten_of_each_queue_is_marked(program: LoadProgram) -> None:
+    seen: list[dict[str, Any]] = []
+
+    def answer(request: dict[str, Any]) -> dict[str, Any]:
+        seen.append(request)
+        return right(request)
+
+    run_against(program, answer, "--queues", "2", "--marked", "--count", "40")
+    for queue in ("0", "1"):
+        texts = [one["extFields"]["i"] for one in seen[1:] if one["extFields"]["e"] == queue]
+        pairs = [dict(pair.split("\x01") for pair in text.split("\x02")) for text in texts]
+        assert [one["n"] for one in pairs] == [str(number % 10) for number in range(20)]
+        assert all((one["TAGS"] == "TagB") == (one["n"] == "0") for one in pairs)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expression"), [("tag", ("TagB", "TAG")), ("sql", ("n < 1", "SQL92"))]
+)
+def test_a_filter_that_lets_too_few_through_is_an_error(
+    program: LoadProgram, kind: str, expression: tuple[str, str]
+) -> None:
+    """The broker says that nothing of a queue of 64 matches."""
+    seen: list[dict[str, Any]] = []
+    fields = {"offset": "64", "nextBeginOffset": "64", "minOffset": "0", "maxOffset": "64"}
+
+    def answer(request: dict[str, Any]) -> dict[str, Any]:
+        seen.append(request)
+        change = {"code": 20} if request["code"] == 11 else {}
+        return right(request) | {"extFields": fields} | change
+
+    peer = Peer(answer)
+    flags = ("--address", peer.address, "--connections", "1", "--queues", "1", "--filter", kind)
+    with pytest.raises(LoadFailed, match="0 of 64 messages of queue 0 came through the filter"):
+        program.run("pull", flags, seconds=5)
+    peer.close()
+    asked = seen[1]["extFields"]
+    assert (asked["subscription"], asked["expressionType"]) == expression
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("send",),
+        ("send", "--batch", "32"),
+        ("send", "--marked"),
+        ("pull", "--queues", "2"),
+        ("pull", "--queues", "2", "--filter", "tag"),
+    ],
+)
 def test_its_own_canned_server_is_always_right(
     program: LoadProgram, flags: tuple[str, ...]
 ) -> None:
@@ -166,6 +216,9 @@ def test_its_own_canned_server_is_always_right(
         (("--echo", "--in-flight", "5000"), "from 1 to 4096"),
         (("--echo", "--topic", 'a"b'), "letters"),
         ((), "either --address"),
+        (("--echo", "--marked", "--batch", "2"), "one by one"),
+        (("--echo", "--filter", "tag"), "--filter is for pull"),
+        (("--echo", "--filter", "regex"), "expected tag or sql"),
     ],
 )
 def test_bad_arguments_are_refused(
@@ -180,3 +233,29 @@ def test_a_missing_compiler_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(NoCompiler, match=r"no-such-compiler.*install a C compiler"):
         build()
+
+
+@pytest.mark.parametrize("body", [16, 55, 64, 1024, 5000])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_requests_of_an_account_are_signed(program: LoadProgram, body: int, batch: int) -> None:
+    seen: list[dict[str, Any]] = []
+
+    def answer(request: dict[str, Any]) -> dict[str, Any]:
+        seen.append(request)
+        return right(request) | {"extFields": {"msgId": ",".join("0" * batch), "queueOffset": "0"}}
+
+    account = ("--account", "bench-account:a secret", "--no-create")
+    sizes = ("--body", str(body), "--batch", str(batch))
+    run_against(program, answer, *account, *sizes)
+    assert len(seen) * batch >= 20
+    for request in seen:
+        ext = request["extFields"]
+        assert ext["AccessKey"] == "bench-account"
+        assert ext["Signature"] == signature_of(ext, request["body"], "a secret")
+
+
+def test_only_sends_are_signed(program: LoadProgram) -> None:
+    for mode, flags in (("pull", ("--no-create",)), ("send", ())):
+        target = ("--address", "127.0.0.1:1", "--account", "name:secret")
+        with pytest.raises(LoadFailed, match="only sends are signed"):
+            program.run(mode, (*target, *flags), seconds=1)
