@@ -170,6 +170,7 @@ class BrokerHost:
             "listenPort": place.port,
             "haListenPort": place.ha_port,
             "bindAddress": place.bind,
+            "allowAnonymous": "true",
             "brokerIP1": place.address,
             "brokerIP2": place.address,
             "storePathRootDir": self.store,

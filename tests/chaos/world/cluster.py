@@ -232,7 +232,8 @@ class Cluster:
         directory.mkdir(parents=True)
         conf = directory / "namesrv.conf"
         conf.write_text(
-            f"listenPort={place.port}\nbindAddress={place.bind}\nkvConfigPath={directory}/kv.json\n"
+            f"listenPort={place.port}\nbindAddress={place.bind}\nallowAnonymous=true\n"
+            f"kvConfigPath={directory}/kv.json\n"
         )
         command = [*place.command, *self._commands.name_server, "-c", str(conf)]
         self.name_server = ServerProcess(

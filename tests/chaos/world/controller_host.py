@@ -48,6 +48,7 @@ class ControllerHost:
         """Args: etcd: URLs of its members; none for a controller that has a file, or a log of its own make."""
         settings: dict[str, object] = {
             "bindAddress": self.place.bind,
+            "allowAnonymous": "true",
             "controllerDLegerGroup": "chaos",
             "controllerDLegerPeers": ";".join(peers),
             "controllerDLegerSelfId": self.name,
