@@ -30,59 +30,46 @@ def store(request: pytest.FixtureRequest) -> DecisionStore:
     return store
 
 
-def test_what_was_never_stored_is_not_there(store: DecisionStore) -> None:
-    assert asyncio.run(store.read("bk")) is None
+async def test_what_was_never_stored_is_not_there(store: DecisionStore) -> None:
+    assert await store.read("bk") is None
     assert store.known() == {}
 
 
-def test_each_swap_makes_another_version(store: DecisionStore) -> None:
-    async def swap_twice() -> None:
-        first, second = group_of(1), group_of(2)
-        assert await store.swap("bk", NEVER_STORED, first)
-        one = await store.read("bk")
-        assert one is not None
-        assert one.group == first
-        assert one.version > NEVER_STORED
-        assert await store.swap("bk", one.version, second)
-        two = await store.read("bk")
-        assert two is not None
-        assert (two.group, two.version > one.version) == (second, True)
-        assert store.known() == {"bk": two}
-
-    asyncio.run(swap_twice())
+async def test_each_swap_makes_another_version(store: DecisionStore) -> None:
+    first, second = group_of(1), group_of(2)
+    assert await store.swap("bk", NEVER_STORED, first)
+    one = await store.read("bk")
+    assert one is not None
+    assert one.group == first
+    assert one.version > NEVER_STORED
+    assert await store.swap("bk", one.version, second)
+    two = await store.read("bk")
+    assert two is not None
+    assert (two.group, two.version > one.version) == (second, True)
+    assert store.known() == {"bk": two}
 
 
-def test_who_has_not_seen_the_last_version_changes_nothing(store: DecisionStore) -> None:
-    async def swap_late() -> None:
-        assert await store.swap("bk", NEVER_STORED, group_of(1))
-        held = await store.read("bk")
-        assert held is not None
-        for seen in (NEVER_STORED, held.version + 1):
-            assert not await store.swap("bk", seen, group_of(2))
-        assert await store.read("bk") == held
-
-    asyncio.run(swap_late())
+async def test_who_has_not_seen_the_last_version_changes_nothing(store: DecisionStore) -> None:
+    assert await store.swap("bk", NEVER_STORED, group_of(1))
+    held = await store.read("bk")
+    assert held is not None
+    for seen in (NEVER_STORED, held.version + 1):
+        assert not await store.swap("bk", seen, group_of(2))
+    assert await store.read("bk") == held
 
 
-def test_of_many_at_the_same_time_one_succeeds(store: DecisionStore) -> None:
-    async def race() -> list[bool]:
-        return await asyncio.gather(
-            *(store.swap("bk", NEVER_STORED, group_of(members)) for members in range(1, 9))
-        )
-
-    won = asyncio.run(race())
+async def test_of_many_at_the_same_time_one_succeeds(store: DecisionStore) -> None:
+    won = await asyncio.gather(
+        *(store.swap("bk", NEVER_STORED, group_of(members)) for members in range(1, 9))
+    )
     assert won.count(True) == 1
     assert store.known()["bk"].group == group_of(won.index(True) + 1)
 
 
-def test_groups_do_not_touch_each_other(store: DecisionStore) -> None:
+async def test_groups_do_not_touch_each_other(store: DecisionStore) -> None:
     other = replace(group_of(1), broker_name="other")
-
-    async def swap_both() -> None:
-        assert await store.swap("bk", NEVER_STORED, group_of(1))
-        assert await store.swap("other", NEVER_STORED, other)
-
-    asyncio.run(swap_both())
+    assert await store.swap("bk", NEVER_STORED, group_of(1))
+    assert await store.swap("other", NEVER_STORED, other)
     assert {name: held.group for name, held in store.known().items()} == {
         "bk": group_of(1),
         "other": other,

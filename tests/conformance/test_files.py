@@ -178,6 +178,8 @@ def test_names_are_sorted_and_of_this_directory_only(files: Files, root: str) ->
         files.create(f"{root}/d/{name}", 1, allocate=False)
     assert list(files.names(f"{root}/d")) == ["a", "b", "inner"]
     assert files.exists(f"{root}/d/inner")
+    with pytest.raises(NotADirectoryError):
+        files.names(f"{root}/d/a")
     files.remove(f"{root}/d/a")
     assert list(files.names(f"{root}/d")) == ["b", "inner"]
     files.remove_tree(f"{root}/d")
@@ -236,3 +238,16 @@ def test_space_and_time_are_told(files: Files, root: str) -> None:
     assert files.modified_ms(f"{root}/one") > 1_690_000_000_000
     assert files.memory_bytes() > 0
     assert files.boot_id() == files.boot_id()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_just_written_or_read_is_in_memory(
+    files: Files, root: str, kind: dict[str, int]
+) -> None:
+    file = files.create(f"{root}/one", 3 * PAGE, **kind)  # type: ignore[arg-type]
+    file.write_at(0, bytes(3 * PAGE))
+    file.prefetch(PAGE, 2 * PAGE)
+    assert file.read_into(PAGE, memoryview(bytearray(PAGE))) == PAGE
+    for position, length in ((0, 1), (PAGE - 1, 2), (0, 3 * PAGE), (3 * PAGE - 1, 1)):
+        assert file.is_loaded(position, length)
+    file.close()

@@ -20,6 +20,7 @@ from tests.docs.page_steps import Command, File, Program, Session, Step, Tests
 
 NAME_SERVER, BROKER = "127.0.0.1:9876", "127.0.0.1:10911"
 UP = "cometmq up --data ./my-queue"
+DASHBOARD = "http://127.0.0.1:8090/"
 HERE = Path(sys.executable)
 """The Python that runs the tests."""
 
@@ -34,6 +35,11 @@ _VARYING = [
     (re.compile(r"\d{4}-\d\d-\d\d"), "DATE"),
     (re.compile(r"\b[0-9A-F]{32}\b"), "ID"),
     (re.compile(r"[\d,]+ rows/s"), "RATE"),
+    (re.compile(r"\d{8}T\d{6}\.\d{3}Z"), "BACKUP"),
+    (re.compile(r"\d+(\.\d+)? [kMG]?B\b"), "SIZE"),
+    (re.compile(r"[\d,]+ records, \d+ tables|\d+ tables"), "COUNTS"),
+    (re.compile(r"offset \d+"), "OFFSET"),
+    (re.compile(r"topics +\d+"), "TOPICS"),
     (re.compile(r"\d+\.\d+ s\b"), "SECONDS"),
     (re.compile(r" +"), " "),
     (re.compile(r" \|"), "|"),
@@ -140,9 +146,11 @@ def reader(directory: Path, python: Path = HERE) -> Iterator[Reader]:
     ) as servers:
         try:
             assert servers.stdout is not None
-            lines = [servers.stdout.readline() for _ in range(4)]
+            lines = [servers.stdout.readline() for _ in range(5)]
             name_server, broker = lines[0].split()[2], lines[1].split()[1]
+            dashboard = lines[3].split()[1]
             told = "".join(lines).replace(name_server, NAME_SERVER).replace(broker, BROKER)
+            told = told.replace(dashboard, DASHBOARD)
             yield Reader(directory, name_server, broker, told, python)
         finally:
             servers.terminate()

@@ -26,11 +26,7 @@ LATER = [
     for number, program in enumerate(quick_programs(page)[1:], 2)
 ]
 
-pytestmark = [
-    pytest.mark.slow,
-    # In one worker, one after the other.
-    pytest.mark.xdist_group("pages"),
-]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -32,5 +32,6 @@ def test_every_file_that_is_entered_is_on_the_page(entered: dict[str, set[str]],
 
 
 def test_every_file_of_a_step_is_entered(entered: dict[str, set[str]]) -> None:
+    """With twins and without: what only twins need is in a section of its own."""
     named = set(_FILE.findall(_steps(PAGE.read_text())))
     assert sorted(named - set().union(*entered.values())) == []

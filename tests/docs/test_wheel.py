@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 import venv
 import zipfile
 from email.message import Message
@@ -15,17 +17,18 @@ from pathlib import Path
 import pytest
 from tests.docs.page_walk import quick_steps, work_through
 from tests.docs.reader import reader
+from tools.portable_wheel import NotPortable, make_portable
+
+from cometmq.native import choice
 
 ROOT = Path(__file__).parents[2]
 TUTORIAL = ROOT / "docs" / "tutorial" / "first-consumer.md"
+OPERATIONS = ROOT / "docs" / "howto" / "operations.md"
 CLIENT_NEEDS = {"lz4", "msgspec", "zstandard"}
 COMMANDS_NEED = {"click"}
+DASHBOARD_NEEDS = {"starlette", "uvicorn"}
 
-pytestmark = [
-    pytest.mark.slow,
-    # In one worker, so that there is one wheel.
-    pytest.mark.xdist_group("wheel"),
-]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -38,19 +41,66 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_readme_installs_what_make_builds(wheel: Path) -> None:
-    assert "$(BIN)/python -m hatchling build -t wheel\n" in (ROOT / "Makefile").read_text()
-    assert f"pip install dist/{wheel.name}\n" in (ROOT / "README.md").read_text()
+    makefile, readme = (ROOT / "Makefile").read_text(), (ROOT / "README.md").read_text()
+    assert "COMETMQ_IMPL=python $(BIN)/python -m hatchling build -t wheel\n" in makefile
+    assert "$(BIN)/python -m hatchling build -t wheel\n" in makefile
+    assert "$(BIN)/python tools/portable_wheel.py dist\n" in makefile
+    _, version, *_ = wheel.name.split("-")
+    for line in (
+        f"dist/cometmq-{version}-py3-none-any.whl",
+        f"dist/cometmq-{version}-cp311-cp311-manylinux_2_17_x86_64.whl",
+        f"$ pip install --find-links dist cometmq=={version}",
+    ):
+        assert f"{line}\n" in readme
+
+
+def test_what_was_compiled_is_told_by_the_name_of_the_wheel(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        twins = {Path(name).stem for name in archive.namelist() if name.endswith(".pyx")}
+        compiled = {Path(name).name for name in archive.namelist() if name.endswith(".so")}
+    if wheel.name.endswith("-py3-none-any.whl"):
+        assert choice.NAME == choice.PYTHON
+        assert compiled == set()
+    else:
+        python = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+        assert f"-{python}-{python}-linux_" in wheel.name
+        assert compiled == {f"{twin}{sysconfig.get_config_var('EXT_SUFFIX')}" for twin in twins}
+    assert twins == set(choice.TWINS)
+
+
+def test_a_compiled_wheel_is_named_for_all_machines_with_its_c_library(
+    wheel: Path, tmp_path: Path
+) -> None:
+    copy = Path(shutil.copy(wheel, tmp_path))
+    if copy.name.endswith("-py3-none-any.whl"):
+        assert make_portable(tmp_path) == []
+        assert copy.exists()
+        return
+    [portable] = make_portable(tmp_path)
+    assert "manylinux" in portable.name
+    assert not copy.exists()
+    with zipfile.ZipFile(wheel) as before, zipfile.ZipFile(portable) as after:
+        assert set(before.namelist()) <= set(after.namelist())
+
+
+def test_a_wheel_that_is_none_is_not_replaced(tmp_path: Path) -> None:
+    broken = tmp_path / "cometmq-0.1.0-cp311-cp311-linux_x86_64.whl"
+    broken.write_bytes(b"no archive")
+    with pytest.raises(NotPortable, match=re.escape(broken.name)):
+        make_portable(tmp_path)
+    assert broken.exists()
 
 
 def test_the_wheel_says_who_needs_what(wheel: Path) -> None:
     metadata = _metadata(wheel)
     required = metadata.get_all("Requires-Dist", [])
     always = {_name(one) for one in required if ";" not in one}
-    assert always == CLIENT_NEEDS | COMMANDS_NEED
+    assert always == CLIENT_NEEDS | COMMANDS_NEED | DASHBOARD_NEEDS
     where_it_exists = [
         one for one in required if "extra ==" not in one and _name(one) not in always
     ]
-    [uvloop] = where_it_exists
+    [isal, uvloop] = sorted(where_it_exists)
+    assert _name(isal) == "isal"
     assert _name(uvloop) == "uvloop"
     assert "sys_platform != 'win32'" in uvloop.replace('"', "'")
     assert {"spark", "java", "otel"} <= set(metadata.get_all("Provides-Extra", []))
@@ -65,16 +115,20 @@ def test_the_wheel_has_every_file(wheel: Path, tmp_path: Path) -> None:
     where = _run("-c", "import cometmq; print(cometmq.__file__)", path=site)
     assert where.strip() == str(site / "cometmq" / "__init__.py")
     assert {path.name for path in (site / "bin").iterdir()} >= {
-        *("cometmq", "mqnamesrv", "mqbroker", "mqcontroller", "mqshutdown")
+        *("cometmq", "mqnamesrv", "mqbroker", "mqcontroller", "mqshutdown", "mqadmin")
     }
     ours = {path.relative_to(ROOT / "src") for path in _files(ROOT / "src" / "cometmq")}
     installed = {path.relative_to(site) for path in _files(site / "cometmq")}
+    if wheel.name.endswith("-py3-none-any.whl"):
+        ours = {path for path in ours if path.suffix != ".so"}
     assert installed == ours
     assert os.access(site / "cometmq" / "spark" / "jre" / "bin" / "java", os.X_OK)
 
 
 @pytest.mark.timeout(300)  # it fetches packages
-def test_alone_in_an_empty_environment_it_runs_the_tutorial(wheel: Path, tmp_path: Path) -> None:
+def test_alone_in_an_empty_environment_it_runs_tutorial_and_operations(
+    wheel: Path, tmp_path: Path
+) -> None:
     python = _empty_environment(tmp_path / "environment")
     try:
         _pip("--python", str(python), "install", str(wheel))
@@ -84,7 +138,8 @@ def test_alone_in_an_empty_environment_it_runs_the_tutorial(wheel: Path, tmp_pat
     directory = tmp_path / "reader"
     directory.mkdir()
     with reader(directory, python) as one:
-        work_through(TUTORIAL, quick_steps(TUTORIAL), one)
+        for page in (TUTORIAL, OPERATIONS):
+            work_through(page, quick_steps(page), one)
 
 
 class PipFailed(Exception):

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.eventually import wait_until
-from tests.integration.test_namesrv_process import free_port
+from tests.integration.commands import free_port
 
 needs_etcd = pytest.mark.skipif(
     shutil.which("etcd") is None, reason="there is no etcd: tools/setup_etcd.sh installs it"

@@ -18,7 +18,8 @@ from cometmq.remoting.client import RemotingClient
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 
-PUSH_REPLY = 326
+PUSH_REPLY, CHECK_TRANSACTION = 326, 39
+PULL_SUSPEND, PULL_SUBSCRIPTION = 2, 4
 
 T = TypeVar("T")
 
@@ -27,8 +28,11 @@ class RawClient:
     def __init__(self, address: str) -> None:
         self.address = address
         self.replies: asyncio.Queue[Command] = asyncio.Queue()
+        self.questions: asyncio.Queue[Command] = asyncio.Queue()
+        """About transactions."""
         dispatcher = Dispatcher()
         dispatcher.add(PUSH_REPLY, self._take_reply)
+        dispatcher.add(CHECK_TRANSACTION, self._take_question)
         self.remoting = RemotingClient(dispatcher)
 
     async def __aenter__(self) -> Self:
@@ -72,21 +76,39 @@ class RawClient:
         ext = {"offset": str(record.physical_offset), "group": group, "delayLevel": str(level)}
         return await self.ask(36, ext | fields)
 
+    async def create_topic(self, topic: str, queues: int) -> None:
+        ext = {
+            "topic": topic,
+            "defaultTopic": "TBW102",
+            "readQueueNums": str(queues),
+            "writeQueueNums": str(queues),
+            "perm": "6",
+            "topicFilterType": "SINGLE_TAG",
+            "order": "false",
+        }
+        reply = await self.ask(17, ext)
+        assert reply.code == 0, reply.remark
+
+    async def pull(
+        self, topic: str, offset: int, *, queue_id: int = 0, wait_ms: int = 0
+    ) -> Command:
+        ext = {
+            "consumerGroup": "Reader",
+            "topic": topic,
+            "queueId": str(queue_id),
+            "queueOffset": str(offset),
+            "maxMsgNums": "32",
+            "sysFlag": str(PULL_SUBSCRIPTION | PULL_SUSPEND if wait_ms else PULL_SUBSCRIPTION),
+            "suspendTimeoutMillis": str(wait_ms),
+            "subscription": "*",
+        }
+        return await self.ask(11, ext)
+
     async def read(self, topic: str, queue_id: int = 0) -> list[Record]:
         """Every message of a queue."""
         records: list[Record] = []
         while True:
-            ext = {
-                "consumerGroup": "Reader",
-                "topic": topic,
-                "queueId": str(queue_id),
-                "queueOffset": str(len(records)),
-                "maxMsgNums": "32",
-                "sysFlag": "4",
-                "suspendTimeoutMillis": "0",
-                "subscription": "*",
-            }
-            reply = await self.ask(11, ext)
+            reply = await self.pull(topic, len(records), queue_id=queue_id)
             if reply.code != 0:
                 return records
             records += decode_records(reply.body)
@@ -109,3 +131,6 @@ class RawClient:
     def _take_reply(self, connection: Connection, command: Command) -> Command:
         self.replies.put_nowait(command)
         return command.reply()
+
+    def _take_question(self, connection: Connection, command: Command) -> None:
+        self.questions.put_nowait(command)

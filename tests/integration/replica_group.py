@@ -76,6 +76,12 @@ class ReplicaGroup:
         self.master = self._master()
         await self.master.start()
 
+    def stranger(self) -> Broker:
+        """An empty broker at the address of the master, which must be gone. It is no master."""
+        return self._broker(
+            "stranger", listenPort=str(self._port), brokerRole="SLAVE", brokerId="2"
+        )
+
     def put(self, bodies: Sequence[bytes]) -> None:
         """Messages that a killed master had stored, and the slave got, before anybody noticed."""
         for number, body in enumerate(bodies):

@@ -25,6 +25,8 @@ def broker_config(directory: Path, **settings: str) -> BrokerConfig:
             "mappedFileSizeConsumeQueue": "20000",
             "maxHashSlotNum": "100",
             "maxIndexNum": "400",
+            # No test may depend on how fast the machine is; those of this refusal switch it on.
+            "brokerFastFailureEnable": "false",
             **settings,
         }
     )

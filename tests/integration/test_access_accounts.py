@@ -25,6 +25,7 @@ from cometmq.client import (
     ProducerConfig,
 )
 from cometmq.client.aio import LitePullConsumer, Producer
+from cometmq.protocol.command import Command
 from cometmq.protocol.reply_errors import BrokerReplyError
 from cometmq.testing import cluster
 
@@ -192,7 +193,7 @@ async def test_accounts_survive_a_restart_and_secrets_stay_secret(
         for secret in (ROOT, INNER, "bob-pw"):
             assert secret not in text
     told = [json.loads(line)["request"] for line in audit.splitlines()]
-    assert told == ["AUTH_CREATE_USER", "AUTH_CREATE_ACL"]
+    assert told == ["AUTH_CREATE_USER", "AUTH_CREATE_ACL", "AUTH_LIST_USER"]
 
 
 async def test_our_own_clients_with_accounts() -> None:
@@ -226,8 +227,13 @@ def client(name_servers: str, name: str) -> ClientConfig:
 
 
 def knows_bob(broker: Broker) -> bool:
+    return knows(broker, "bob")
+
+
+def knows(broker: Broker, name: str) -> bool:
+    """Whether it has the user, and what the user may do."""
     assert broker.access.accounts is not None
-    return "bob" in broker.access.accounts.accounts.acls
+    return name in broker.access.accounts.accounts.acls
 
 
 async def test_replicas_get_the_accounts_of_their_master() -> None:
@@ -298,3 +304,37 @@ async def test_a_controlled_group_with_accounts() -> None:
         async with SigningClient(master.address, "bob", "bob-pw") as bob:
             assert (await bob.send("T", b"passed on")).code == 0
             assert (await bob.send("U", b"x")).code == 16
+
+
+async def test_what_a_broker_passes_on_has_the_rights_of_who_sent_it() -> None:
+    """The broker signs as a super user. What only the master can check must not be checked for that one."""
+    async with cluster(slaves=1, controller=True, settings=SETTINGS) as servers:
+        [master], [slave] = servers.masters, servers.slaves
+        async with SigningClient(master.address, "root", ROOT) as root:
+            await make_user(root, "thief", entry("Group:mine", "Sub"), entry("Topic:Own", "Pub"))
+            await make_user(root, "owner", entry("Group:mine", "Sub"), entry("Topic:Secret", "Sub"))
+            stored = await root.send("Secret", b"not for everybody")
+            half = await root.send("Secret", b"half", {"TRAN_MSG": "true", "PGROUP": "p"})
+        await eventually(lambda: knows(slave, "owner"), "the accounts at the slave", 20)
+        back = {"offset": offset_of(stored), "group": "mine", "delayLevel": "0"}
+        end = {
+            "producerGroup": "p",
+            "tranStateTableOffset": (half.ext or {})["queueOffset"],
+            "commitLogOffset": offset_of(half),
+            "commitOrRollback": "8",
+        }
+        async with SigningClient(slave.address, "thief", "thief-pw") as thief:
+            for code, fields in ((36, back), (37, end)):
+                reply = await thief.ask(code, fields)
+                assert (reply.code, reply.remark) == (
+                    16,
+                    "User:thief has no permission to access Topic:Secret from 127.0.0.1, no matched policies.",
+                )
+        async with SigningClient(slave.address, "owner", "owner-pw") as owner:
+            reply = await owner.ask(36, back)
+            assert reply.code == 0, reply.remark
+
+
+def offset_of(sent: Command) -> str:
+    """Where a message lies in the log, of the id that its sender was given."""
+    return str(int((sent.ext or {})["msgId"][-16:], 16))

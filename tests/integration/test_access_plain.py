@@ -135,6 +135,10 @@ async def test_requests_about_accounts(home: Path) -> None:
             assert (await stranger.send("Closed", b"x")).code == 0
         refused = await admin.ask(53, {"globalWhiteAddrs": "*", "aclFileFullPath": "/etc/passwd"})
         assert refused.code == 211
+        assert refused.remark == (
+            "The globalWhiteAddresses[*] has been updated failed. "
+            "/etc/passwd is no account file of this broker"
+        )
         # From there nobody has to prove anything, so nobody is shown a secret.
         assert b"admin-secret" not in bytes((await admin.ask(54)).body)
         assert (await admin.ask(53, {"globalWhiteAddrs": "10.9.9.9"})).code == 0

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.eventually import eventually
+from tests.integration.replica_group import TOPIC, replica_group
 from tests.integration.test_broker import World, world_in
 from tests.integration.test_master_and_slave import Group, has_all, sent
 
@@ -193,6 +194,7 @@ async def test_more_connections_than_allowed(
         assert await second.is_hung_up()
         [line] = told(caplog, "slave refused")
         assert "there are 2 connections already (haConnectionsMax)" in line
+        assert master.core.reached.counts["haConnectionsMax"] == 1
         await first.close()
         await second.close()
         await eventually(lambda: len(master.replication.port.peers) == 1)
@@ -298,3 +300,22 @@ async def addresses(world: World, names: str) -> dict[int, str]:
     reply = await world.client(names).ask(105, {"topic": "TBW102"})
     [broker] = decode_route(reply.body).broker_datas
     return dict(broker.broker_addrs)
+
+
+async def test_who_answers_in_place_of_a_dead_master_is_not_copied(tmp_path: Path) -> None:
+    """A machine whose disk was lost comes back empty, at the same address and as no master."""
+    async with replica_group(tmp_path, watch_ms=None) as group:
+        slave = group.slave
+        group.put([b"0", b"1"])
+        master_topics = group.master.core.topics
+        await eventually(lambda: slave.core.topics.version == master_topics.version)
+        await group.kill_master()
+        stranger = group.stranger()
+        await stranger.start()
+        try:
+            await eventually(lambda: not slave.replication.link.is_following)
+            await slave.replication.metadata.sync_now()
+            assert TOPIC in slave.core.topics
+            assert slave.core.store.max_offset(TOPIC, 0) == 1
+        finally:
+            await stranger.stop()

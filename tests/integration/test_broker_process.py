@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.integration.commands import ask, process, run
 from tests.interop.servers import free_ports
 
 from cometmq.protocol.command import Command
-from cometmq.remoting.client import RemotingClient
 
-COMMAND = [sys.executable, "-m", "cometmq.broker"]
+MODULE = "cometmq.broker"
 
 
 def write_config(directory: Path, text: str = "") -> tuple[str, int]:
@@ -29,47 +24,15 @@ def write_config(directory: Path, text: str = "") -> tuple[str, int]:
     return str(path), port
 
 
-@contextmanager
-def process(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
-    """The process and what it printed when it started."""
-    with subprocess.Popen(
-        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as child:
-        try:
-            assert child.stdout is not None
-            greeting = []
-            for line in child.stdout:
-                greeting.append(line.rstrip())
-                if "to stop it" in line:
-                    break
-            yield child, greeting
-        finally:
-            child.kill()
-
-
-def run(*arguments: str, interpreter: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    command = [COMMAND[0], *interpreter, *COMMAND[1:], *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-
-
 def send(port: int) -> Command:
-    async def main() -> Command:
-        client = RemotingClient()
-        ext = {"b": "T", "c": "TBW102", "e": "0", "g": "1"}
-        try:
-            return await client.call(
-                f"127.0.0.1:{port}", Command(code=310, ext=ext, body=b"x"), 10.0
-            )
-        finally:
-            await client.close()
-
-    return asyncio.run(main())
+    ext = {"b": "T", "c": "TBW102", "e": "0", "g": "1"}
+    return ask(port, Command(code=310, ext=ext, body=b"x"))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_says_what_runs_where_and_stops_cleanly(tmp_path: Path, number: signal.Signals) -> None:
     path, port = write_config(tmp_path, "sendMessageThreadPoolNums=4\n")
-    with process("-n", "127.0.0.1:1", "-c", path) as (child, greeting):
+    with process(MODULE, "-n", "127.0.0.1:1", "-c", path) as (child, greeting):
         assert greeting[0].startswith(f"The broker[b, 127.0.0.1:{port}] boot success.")
         text = "\n".join(greeting)
         for part in (
@@ -92,8 +55,8 @@ def test_it_says_what_runs_where_and_stops_cleanly(tmp_path: Path, number: signa
 
 def test_it_prints_its_settings(tmp_path: Path) -> None:
     path, port = write_config(tmp_path)
-    everything = run("-c", path, "-p")
-    important = run("-c", path, "-n", "10.0.0.1:9876", "-m")
+    everything = run(MODULE, "-c", path, "-p")
+    important = run(MODULE, "-c", path, "-n", "10.0.0.1:9876", "-m")
     assert everything.returncode == important.returncode == 0
     assert f"listenPort={port}" in everything.stdout.splitlines()
     assert "namesrvAddr=10.0.0.1:9876" in important.stdout.splitlines()
@@ -115,7 +78,7 @@ def test_it_prints_its_settings(tmp_path: Path) -> None:
 )
 def test_settings_that_cannot_be_used(tmp_path: Path, text: str, message: str) -> None:
     path, _ = write_config(tmp_path, text)
-    refused = run("-c", path)
+    refused = run(MODULE, "-c", path)
     assert refused.returncode == 1
     assert message in refused.stderr
     assert "Traceback" not in refused.stderr
@@ -126,7 +89,7 @@ def test_a_damaged_store_is_named_and_left_alone(tmp_path: Path) -> None:
     log = tmp_path / "store" / "commitlog" / ("0" * 20)
     log.parent.mkdir(parents=True)
     log.write_bytes(b"not a log")
-    refused = run("-c", path)
+    refused = run(MODULE, "-c", path)
     assert refused.returncode == 1
     assert str(log) in refused.stderr
     assert "Traceback" not in refused.stderr
@@ -135,15 +98,20 @@ def test_a_damaged_store_is_named_and_left_alone(tmp_path: Path) -> None:
 
 def test_it_needs_its_assertions(tmp_path: Path) -> None:
     path, _ = write_config(tmp_path)
-    refused = run("-c", path, interpreter=("-O",))
+    refused = run(MODULE, "-c", path, interpreter=("-O",))
     assert refused.returncode == 1
     assert "python -O" in refused.stderr
 
 
 def test_a_broker_beyond_loopback_says_so_loudly(tmp_path: Path) -> None:
-    path, _ = write_config(tmp_path, "bindAddress=0.0.0.0\nbrokerIP1=127.0.0.1\n")
-    with process("-c", path) as (child, greeting):
+    beyond = "bindAddress=0.0.0.0\nbrokerIP1=127.0.0.1\n"
+    path, _ = write_config(tmp_path, beyond)
+    refused = run(MODULE, "-c", path)
+    assert refused.returncode == 1
+    assert "set allowAnonymous=true if everybody who reaches it may do that" in refused.stderr
+    path, _ = write_config(tmp_path, f"{beyond}allowAnonymous=true\n")
+    with process(MODULE, "-c", path) as (child, greeting):
         child.terminate()
         _, errors = child.communicate(timeout=30)
-    assert any("WARNING: it listens beyond loopback without ACL" in line for line in greeting)
-    assert "broker listens beyond loopback address=0.0.0.0" in errors
+    assert any("WARNING         allowAnonymous" in line for line in greeting)
+    assert "broker listens beyond loopback and serves anybody" in errors

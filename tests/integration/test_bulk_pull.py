@@ -6,6 +6,7 @@ import asyncio
 import socket
 import threading
 import time
+from statistics import median
 from typing import Any
 
 import pytest
@@ -119,7 +120,7 @@ def test_records_lie_in_memory_that_is_used_again() -> None:
 
 def test_a_large_reply_over_a_slow_line_is_waited_for_as_long_as_bytes_come() -> None:
     body = bytes(2 << 20)
-    piece_bytes = len(body) // 10
+    piece_bytes = len(body) // 20
 
     def serve(server: socket.socket) -> None:
         peer, _ = server.accept()
@@ -134,7 +135,7 @@ def test_a_large_reply_over_a_slow_line_is_waited_for_as_long_as_bytes_come() ->
         serving = threading.Thread(target=serve, args=(server,))
         serving.start()
         # Longer than a pause between two pieces, shorter than all of them.
-        with broker_link(f"127.0.0.1:{server.getsockname()[1]}", 0.6) as link:
+        with broker_link(f"127.0.0.1:{server.getsockname()[1]}", 1.5) as link:
             assert link.call(Command(1)).body == body
         serving.join()
 
@@ -159,10 +160,10 @@ def test_a_broker_that_sends_other_things_for_ever_is_given_up() -> None:
 
 
 def test_time_between_start_and_finish_is_the_callers_own() -> None:
-    with cluster() as servers, broker_link(servers.broker_address, 0.3) as link:
+    with cluster() as servers, broker_link(servers.broker_address, 1.0) as link:
         fill(link, 3000)
         started = link.start(bulk_pull_request(header()))
-        time.sleep(0.5)
+        time.sleep(1.2)
         pulled = read_bulk_pull(link.finish(started), link.address)
         assert len(decode_records(pulled.records)) == 3000
 
@@ -244,14 +245,21 @@ def test_others_are_served_between_the_replies() -> None:
 
         def read() -> int:
             with broker_link(servers.broker_address) as link:
-                count = len(bulk_pull(link, header(max_bytes=8 << 20)).sizes or ())
+                count = pull(link)
                 all_read.wait()
                 while not stop.is_set():
-                    count += len(bulk_pull(link, header(max_bytes=8 << 20)).sizes or ())
+                    count += pull(link)
             return count
 
-        readers = [asyncio.create_task(asyncio.to_thread(read)) for _ in range(3)]
+        def pull(link: BrokerLink) -> int:
+            begun = time.monotonic()
+            count = len(bulk_pull(link, header(max_bytes=8 << 20)).sizes or ())
+            pulls.append(time.monotonic() - begun)
+            return count
+
+        pulls: list[float] = []
         waits: list[float] = []
+        readers = [asyncio.create_task(asyncio.to_thread(read)) for _ in range(3)]
 
         def probe() -> None:
             with broker_link(servers.broker_address) as link:
@@ -267,7 +275,8 @@ def test_others_are_served_between_the_replies() -> None:
         finally:
             stop.set()
         assert min(await asyncio.gather(*readers)) > 0
-        assert sorted(waits)[len(waits) // 2] < 0.25, waits
+        # On a busy machine, no longer than a reader waits for its own reply.
+        assert median(waits) < max(0.25, median(pulls)), waits
 
     with cluster() as servers:
         with broker_link(servers.broker_address) as link:

@@ -69,7 +69,7 @@ async def test_a_push_consumer_gets_what_the_function_wants(servers: Cluster) ->
     assert sorted(seen) == sorted([*WANTED, b"100"])
 
 
-def test_pull_consumers_get_what_the_function_wants(servers: Cluster) -> None:
+async def test_pull_consumers_get_what_the_function_wants(servers: Cluster) -> None:
     async def lite() -> list[bytes]:
         config = LitePullConfig(consume_from_where="CONSUME_FROM_FIRST_OFFSET")
         found: list[bytes] = []
@@ -89,8 +89,8 @@ def test_pull_consumers_get_what_the_function_wants(servers: Cluster) -> None:
                 found += await _drain(consumer, queue)
         return found
 
-    assert sorted(asyncio.run(lite())) == sorted(WANTED)
-    assert sorted(asyncio.run(classic())) == sorted(WANTED)
+    assert sorted(await lite()) == sorted(WANTED)
+    assert sorted(await classic()) == sorted(WANTED)
 
 
 async def _drain(consumer: PullConsumer, queue: MessageQueue) -> list[bytes]:

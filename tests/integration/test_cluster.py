@@ -76,29 +76,23 @@ async def test_tag_filter_is_applied_at_the_broker() -> None:
         assert numbers == [number for number in range(30) if number % 3 != 1]
 
 
-def test_data_survives_a_restart_on_the_same_directory(tmp_path: Path) -> None:
-    async def write() -> str:
-        async with cluster(data_directory=str(tmp_path)) as servers:
-            async with Producer("senders", name_servers=servers.name_servers) as producer:
-                result = await producer.send_batch(
-                    [Message(topic="T", body=b"%d" % number) for number in range(10)]
-                )
-            async with PullConsumer("readers", name_servers=servers.name_servers) as consumer:
-                await consumer.commit(result.queue, 4)
-            return result.queue.broker_name
-
-    async def read(broker_name: str) -> None:
-        async with (
-            cluster(data_directory=str(tmp_path)) as servers,
-            PullConsumer("readers", name_servers=servers.name_servers) as consumer,
-        ):
-            committed = [await consumer.committed(queue) for queue in await consumer.queues("T")]
-            assert 4 in committed
-            messages = await _read_topic(servers.name_servers, "T")
-            assert [message.body for message in messages] == [b"%d" % n for n in range(10)]
-            assert {message.broker_name for message in messages} == {broker_name}
-
-    asyncio.run(read(asyncio.run(write())))
+async def test_data_survives_a_restart_on_the_same_directory(tmp_path: Path) -> None:
+    async with cluster(data_directory=str(tmp_path)) as servers:
+        async with Producer("senders", name_servers=servers.name_servers) as producer:
+            result = await producer.send_batch(
+                [Message(topic="T", body=b"%d" % number) for number in range(10)]
+            )
+        async with PullConsumer("readers", name_servers=servers.name_servers) as consumer:
+            await consumer.commit(result.queue, 4)
+    async with (
+        cluster(data_directory=str(tmp_path)) as servers,
+        PullConsumer("readers", name_servers=servers.name_servers) as consumer,
+    ):
+        committed = [await consumer.committed(queue) for queue in await consumer.queues("T")]
+        assert 4 in committed
+        messages = await _read_topic(servers.name_servers, "T")
+        assert [message.body for message in messages] == [b"%d" % n for n in range(10)]
+        assert {message.broker_name for message in messages} == {result.queue.broker_name}
 
 
 async def test_a_waiting_pull_is_answered_by_the_next_message() -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.controller_conversation import BROKERS, CONTROLLER, SCRIPT, Conversation
-from tests.integration.test_namesrv_process import ask, free_port, process, run
+from tests.integration.commands import ask, free_port, process, run
 
 from cometmq.controller.controller_config import SCHEMA
 from cometmq.controller.server import Controller
@@ -21,6 +19,7 @@ from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
 from cometmq.remoting.server import RemotingServer
 
+MODULE, NAME_SERVER = "cometmq.controller", "cometmq.namesrv"
 NOTICE = 1008
 
 
@@ -111,42 +110,25 @@ def test_the_command_says_what_runs_where_and_stops_when_told(tmp_path: Path) ->
         f"controllerDLegerPeers=n0-127.0.0.1:{port}\ncontrollerStorePath={tmp_path}/store\n"
         "controllerThreadPoolNums=8\n"
     )
-    command = [sys.executable, "-m", "cometmq.controller", "-c", str(path)]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as child:
-        try:
-            assert child.stdout is not None
-            greeting = []
-            for line in child.stdout:
-                greeting.append(line.rstrip())
-                if "to stop it" in line:
-                    break
-            assert greeting[0].startswith("The Controller Server boot success.")
-            assert f"  brokers use     controllerAddr=127.0.0.1:{port}" in greeting
-            reply = ask(port, Command(code=1005))
-            assert (reply.ext or {})["peers"] == f"n0:127.0.0.1:{port};"
-            assert ask(port, Command(code=1009, body=b"enableElectUncleanMaster=true")).code == 0
-            # A second one on the same decisions would be a second opinion.
-            second = subprocess.run(command, capture_output=True, text=True, check=False)
-            assert second.returncode == 1
-            assert "another controller uses" in second.stderr
-            child.send_signal(signal.SIGTERM)
-            assert child.wait(10) == 0
-        finally:
-            child.kill()
+    with process(MODULE, "-c", str(path)) as (child, greeting):
+        assert greeting[0].startswith("The Controller Server boot success.")
+        assert f"  brokers use     controllerAddr=127.0.0.1:{port}" in greeting
+        reply = ask(port, Command(code=1005))
+        assert (reply.ext or {})["peers"] == f"n0:127.0.0.1:{port};"
+        assert ask(port, Command(code=1009, body=b"enableElectUncleanMaster=true")).code == 0
+        # A second one on the same decisions would be a second opinion.
+        second = run(MODULE, "-c", str(path))
+        assert second.returncode == 1
+        assert "another controller uses" in second.stderr
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(10) == 0
     assert "enableElectUncleanMaster=true" in path.read_text()
 
 
 def test_the_command_refuses_what_it_cannot_do(tmp_path: Path) -> None:
     path = tmp_path / "controller.conf"
     path.write_text("controllerDLegerPeers=n0-127.0.0.1:1;n1-127.0.0.1:2\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "cometmq.controller", "-c", str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run(MODULE, "-c", str(path))
     assert done.returncode == 1
     assert done.stderr.startswith("Error: controllerDLegerPeers names 2 controllers")
 
@@ -159,7 +141,7 @@ def test_a_name_server_runs_a_controller_if_told_to(tmp_path: Path) -> None:
         f"controllerDLegerGroup=group1\ncontrollerDLegerPeers=n0-127.0.0.1:{port}\n"
         f"controllerDLegerSelfId=n0\ncontrollerStorePath={tmp_path}/store\n"
     )
-    with process("-c", str(path)) as (child, greeting):
+    with process(NAME_SERVER, "-c", str(path)) as (child, greeting):
         assert f"  controller      127.0.0.1:{port}" in greeting
         assert (ask(port, Command(code=1005)).ext or {})["group"] == "group1"
         assert ask(name_port, Command(code=319)).code == 0
@@ -175,6 +157,6 @@ def test_a_name_server_stops_if_its_controller_cannot_start(tmp_path: Path) -> N
         f"listenPort=0\nkvConfigPath={tmp_path}/kv.json\nenableControllerInNamesrv=true\n"
         f"controllerStorePath={path}/below-a-file\n"
     )
-    done = run("-c", str(path))
+    done = run(NAME_SERVER, "-c", str(path))
     assert done.returncode == 1
     assert "controllerStorePath" in done.stderr

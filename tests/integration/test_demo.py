@@ -19,6 +19,7 @@ def test_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["demo", "--messages", "40"], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     assert "all 80 acknowledged orders are still there" in result.output
+    assert "/ shows the 81 messages in Orders, and the group demo-consumer" in result.output
     _, _, last = result.output.partition("\n6. A pipeline on Spark")
     assert "left out: no java on the PATH. Spark needs Java 17 or newer" in last
     assert "everything above works without it" in last

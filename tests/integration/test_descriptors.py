@@ -18,7 +18,7 @@ from cometmq.protocol.command import Command
 from cometmq.remoting.client import RemotingClient
 
 DESCRIPTORS = 160
-# With more queues than descriptors, and a log file for every 30 messages of 32 KB.
+# More queues than descriptors, a log file for every 30 messages of 32 KB, and sends that may wait for a busy machine.
 CONFIG = """\
 brokerName=b
 listenPort={port}
@@ -30,6 +30,7 @@ maxHashSlotNum=500
 maxIndexNum=2000
 enableConsumeQueueExt={extended}
 defaultTopicQueueNums=16
+waitTimeMillsInSendQueue=60000
 """
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 from tests.eventually import eventually, wait_until
+from tests.integration.commands import ask, free_port, process
 from tests.integration.etcd_cluster import EtcdCluster, needs_etcd
 from tests.integration.servers import broker_config, running_name_server
 from tests.integration.test_broker import Client
 from tests.integration.test_controller_mode import is_master, members
-from tests.integration.test_namesrv_process import ask, free_port, process
 
 from cometmq.broker.server import Broker
 from cometmq.controller.controller_config import SCHEMA
@@ -272,7 +272,7 @@ def test_both_commands_run_controllers_over_etcd(tmp_path: Path, etcd: EtcdClust
         command = [sys.executable, "-m", "cometmq.controller", "-c", str(files[0])]
         with (
             subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as controller,
-            process("-c", str(files[1])) as (name_server, greeting),
+            process("cometmq.namesrv", "-c", str(files[1])) as (name_server, greeting),
         ):
             try:
                 assert f"  controller      127.0.0.1:{ports[1]}" in greeting

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -69,13 +71,17 @@ class Judged:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        plain = MessageFilter._wants_record
+        plain = vars(MessageFilter)["by_record"].fget
 
-        def counted(wanted: MessageFilter, record: memoryview) -> bool:
-            self.count += 1
-            return plain(wanted, record)
+        def counting(wanted: MessageFilter) -> Callable[[memoryview], bool] | None:
+            judge: Callable[[memoryview], bool] | None = plain(wanted)
+            return judge and partial(self._judge, judge)
 
-        monkeypatch.setattr(MessageFilter, "_wants_record", counted)
+        monkeypatch.setattr(MessageFilter, "by_record", property(counting))
+
+    def _judge(self, judge: Callable[[memoryview], bool], record: memoryview) -> bool:
+        self.count += 1
+        return judge(record)
 
 
 async def test_each_group_gets_its_messages_and_others_are_not_even_looked_at(

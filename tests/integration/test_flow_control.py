@@ -107,7 +107,7 @@ def read_command(connection: socket.socket) -> Command:
 
 
 async def test_sends_behind_a_slow_append_are_refused() -> None:
-    settings = {"osPageCacheBusyTimeOutMills": "100"}
+    settings = {"brokerFastFailureEnable": "true", "osPageCacheBusyTimeOutMills": "100"}
     async with (
         cluster(settings=settings) as servers,
         RawClient(servers.broker_address) as client,
@@ -142,7 +142,7 @@ async def test_sends_behind_a_slow_append_are_refused() -> None:
 
 
 async def test_sends_that_wait_too_long_are_refused() -> None:
-    settings = {"waitTimeMillsInSendQueue": "20"}
+    settings = {"brokerFastFailureEnable": "true", "waitTimeMillsInSendQueue": "20"}
     async with (
         cluster(settings=settings) as servers,
         RawClient(servers.broker_address) as client,

@@ -29,20 +29,6 @@ CONFIG = replace(
 )
 
 
-async def create_topic(client: RawClient, topic: str, queues: int) -> None:
-    ext = {
-        "topic": topic,
-        "defaultTopic": "TBW102",
-        "readQueueNums": str(queues),
-        "writeQueueNums": str(queues),
-        "perm": "6",
-        "topicFilterType": "SINGLE_TAG",
-        "order": "false",
-    }
-    reply = await client.ask(17, ext)
-    assert reply.code == 0, reply.remark
-
-
 async def lock(client: RawClient, client_id: str) -> int:
     """How many of the topic's two queues the client has now."""
     queues = [{"brokerName": BROKER, "queueId": queue_id, "topic": TOPIC} for queue_id in range(2)]
@@ -64,7 +50,7 @@ def consumer(servers: Cluster, taken: list[ReceivedMessage]) -> PushConsumer:
 
 async def test_a_lock_that_nobody_renews_passes_on_and_one_that_is_renewed_does_not() -> None:
     async with cluster(settings=SETTINGS) as servers, RawClient(servers.broker_address) as raw:
-        await create_topic(raw, TOPIC, 2)
+        await raw.create_topic(TOPIC, 2)
         async with Producer("shop", name_servers=servers.name_servers) as producer:
             for number in range(8):
                 await producer.send(Message(topic=TOPIC, body=b"%d" % number))
@@ -94,7 +80,7 @@ async def test_an_order_configuration_fixes_the_queues_of_a_topic() -> None:
         RawClient(servers.broker_address) as raw,
         RawClient(servers.name_servers) as name_server,
     ):
-        await create_topic(raw, TOPIC, 4)
+        await raw.create_topic(TOPIC, 4)
         assert (await name_server.ask(318, None, b"orderMessageEnable=true")).code == 0
         entry = {"namespace": "ORDER_TOPIC_CONFIG", "key": TOPIC, "value": f"{BROKER}:2"}
         assert (await name_server.ask(100, entry)).code == 0
@@ -135,8 +121,8 @@ async def test_a_broker_that_takes_no_writes_refuses_order_topics_alone() -> Non
         entry = {"namespace": "ORDER_TOPIC_CONFIG", "key": TOPIC, "value": f"{BROKER}:2"}
         assert (await name_server.ask(100, entry)).code == 0
         # Each registration tells the broker which topics are in order; a new topic is one.
-        await create_topic(raw, TOPIC, 4)
-        await create_topic(raw, "Plain", 4)
+        await raw.create_topic(TOPIC, 4)
+        await raw.create_topic("Plain", 4)
 
         async def ordered() -> bool | None:
             config = fastjson.loads(bytes((await raw.ask(351, {"topic": TOPIC})).body))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-import uvloop
+from tests.eventually import eventually
+from tests.integration.conftest import Run
 
 from cometmq.base.errors import (
     CallTimedOut,
@@ -29,24 +30,6 @@ from cometmq.remoting.server import RemotingServer
 
 ECHO, LATER, NEVER, BIG = 1, 2, 3, 4
 BIG_BYTES = 1 << 20
-
-Run = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
-
-
-@pytest.fixture(params=["uvloop", "asyncio"])
-def run(request: pytest.FixtureRequest) -> Run:
-    def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        async def checked() -> None:
-            async with asyncio.timeout(20):
-                await scenario()
-            assert asyncio.all_tasks() == {asyncio.current_task()}
-
-        if request.param == "uvloop":
-            uvloop.run(checked())
-        else:
-            asyncio.run(checked())
-
-    return run
 
 
 def processors() -> Dispatcher:
@@ -165,6 +148,35 @@ def test_call_times_out_while_others_go_on(run: Run) -> None:
             with pytest.raises(CallTimedOut):
                 await it.call(NEVER, timeout=0.05)
             assert (await it.call(ECHO, b"x")).body == b"x"
+
+    run(scenario)
+
+
+def test_a_connection_on_which_nothing_comes_is_given_up(run: Run) -> None:
+    """Its other end may be gone without a word: a machine lost its power, a network was cut."""
+
+    async def scenario() -> None:
+        async with running() as it:
+            silent = await it.client.connection(it.address)
+            with pytest.raises(CallTimedOut):
+                await it.call(NEVER, timeout=0.05)
+            assert silent.is_closed
+            assert "nothing has come" in silent.close_reason
+            assert (await it.call(ECHO, b"again")).body == b"again"
+
+    run(scenario)
+
+
+def test_a_connection_on_which_others_are_answered_stays(run: Run) -> None:
+    async def scenario() -> None:
+        async with running() as it:
+            connection = await it.client.connection(it.address)
+            never = asyncio.create_task(it.call(NEVER, timeout=0.2))
+            while not never.done():
+                await it.call(ECHO)
+            with pytest.raises(CallTimedOut):
+                await never
+            assert not connection.is_closed
 
     run(scenario)
 
@@ -292,14 +304,16 @@ def test_slow_reader_is_bounded_and_cut_off_while_others_are_served(run: Run) ->
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
                 sock.connect(("127.0.0.1", it.port))
                 sock.sendall(encode_bytes(Command(BIG)) * 500)
-                await asyncio.sleep(0.05)
+
+                def is_slow() -> Connection | None:
+                    return next((each for each in it.server.connections if each.is_congested), None)
+
+                slow = await eventually(is_slow)
                 assert (await it.call(ECHO, b"x")).body == b"x"
-                (slow,) = (each for each in it.server.connections if each.is_congested)
                 # One reply is under way; the other 499 requests wait to be handled.
                 assert slow.outgoing_bytes <= BIG_BYTES + 100
-                await asyncio.sleep(0.3)
-                assert slow.is_closed
-            assert len(it.server.connections) == 1
+                await eventually(lambda: slow.is_closed)
+            await eventually(lambda: len(it.server.connections) == 1)
 
     run(scenario)
 
@@ -359,6 +373,40 @@ def test_connection_limit_refuses_and_recovers(run: Run, caplog: pytest.LogCaptu
     assert refusals == [
         "connections refused count=1 reason=2 are open, the limit (serverConnectionsMax)"
     ]
+
+
+def test_connections_of_one_address_are_bounded(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    """Sockets that have not said a word count, too; another address is served, and closed ones leave room."""
+
+    async def scenario() -> None:
+        config = RemotingServerConfig(connections_per_address_max=2)
+        dispatcher = processors()
+        server = RemotingServer(dispatcher, config=config)
+        port = await server.start("127.0.0.1", 0)
+        streams = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        streams[0][1].write(encode_bytes(Command(ECHO, body=b"first")))
+        assert (await read_reply(streams[0][0])).body == b"first"
+        reader, refused = await asyncio.open_connection("127.0.0.1", port)
+        assert await is_cut_off(reader)
+        reader, other = await asyncio.open_connection(
+            "127.0.0.1", port, local_addr=("127.0.0.2", 0)
+        )
+        other.write(encode_bytes(Command(ECHO, body=b"other")))
+        assert (await read_reply(reader)).body == b"other"
+        assert dispatcher.reached.counts == {"serverConnectionsPerAddressMax": 1}
+        for _, writer in (*streams, (reader, refused)):
+            writer.close()
+        await eventually(lambda: len(server.connections) == 1)
+        reader, again = await asyncio.open_connection("127.0.0.1", port)
+        again.write(encode_bytes(Command(ECHO, body=b"again")))
+        assert (await read_reply(reader)).body == b"again"
+        for writer in (other, again):
+            writer.close()
+        await server.stop()
+
+    run(scenario)
+    (line,) = [line for line in caplog.messages if "connections refused" in line]
+    assert "2 are open from 127.0.0.1, the limit for one address" in line
 
 
 def test_stop_answers_what_is_under_way_and_takes_nothing_new(run: Run) -> None:

@@ -158,7 +158,15 @@ async def test_all_slaves_is_no_cluster() -> None:
 def up(directory: Path, *options: str) -> Iterator[list[str]]:
     """``cometmq up``: the lines that it prints before it serves."""
     command = [sys.executable, "-m", "cometmq.cli", "up", "--data", str(directory)]
-    command += ["--namesrv-port", "0", "--broker-port", "0", "--log-level", "ERROR"]
+    command += [
+        "--namesrv-port",
+        "0",
+        "--broker-port",
+        "0",
+        "--log-level",
+        "ERROR",
+        "--no-dashboard",
+    ]
     with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

@@ -60,8 +60,8 @@ def sides(directory: Path) -> Iterator[tuple[Side, Side]]:
         slave.store.close()
 
 
-def test_a_slave_copies_and_confirms(tmp_path: Path) -> None:
-    async def scenario(master: Side, slave: Side) -> None:
+async def test_a_slave_copies_and_confirms(tmp_path: Path) -> None:
+    with sides(tmp_path) as (master, slave):
         config = ReplicationConfig()
         port = HaPort(
             master,
@@ -83,9 +83,6 @@ def test_a_slave_copies_and_confirms(tmp_path: Path) -> None:
         await link.stop()
         await eventually(lambda: len(port.replicas) == 0)
         await port.stop()
-
-    with sides(tmp_path) as (master, slave):
-        asyncio.run(scenario(master, slave))
         a = sorted((tmp_path / "master" / "commitlog").iterdir())
         b = sorted((tmp_path / "slave" / "commitlog").iterdir())
         assert [one.name for one in a] == [one.name for one in b]

@@ -46,19 +46,6 @@ class Worker:
         return [queue for queue in self.consumer.queues if queue.topic == topic]
 
 
-async def create_topic(raw: RawClient, topic: str, queues: int = 2) -> None:
-    ext = {
-        "topic": topic,
-        "defaultTopic": "TBW102",
-        "readQueueNums": str(queues),
-        "writeQueueNums": str(queues),
-        "perm": "6",
-        "topicFilterType": "SINGLE_TAG",
-        "order": "false",
-    }
-    assert (await raw.ask(17, ext)).code == 0
-
-
 async def true_in_the_end(condition: object, what: str) -> None:
     assert callable(condition)
 
@@ -71,7 +58,7 @@ async def test_the_limit_of_the_consumer_that_started_last_counts_for_all() -> N
         RawClient(servers.broker_address) as raw,
         Producer("boss", name_servers=servers.name_servers) as producer,
     ):
-        await create_topic(raw, "Jobs")
+        await raw.create_topic("Jobs", 2)
         patient, strict = Worker(servers, 16, "Jobs"), Worker(servers, 0, "Jobs")
         async with patient.consumer:
             async with strict.consumer:
@@ -104,7 +91,7 @@ async def test_dead_letters_have_a_topic_from_the_first_one_on_and_one_for_all_t
         Producer("boss", name_servers=servers.name_servers) as producer,
     ):
         for topic in ("Jobs", "Tasks"):
-            await create_topic(raw, topic)
+            await raw.create_topic(topic, 2)
         worker = Worker(servers, 1, "Jobs", "Tasks")
         async with worker.consumer:
             await true_in_the_end(lambda: worker.queues(RETRY), "the retry topic")
@@ -131,7 +118,7 @@ async def test_a_message_keeps_its_id_from_the_first_try_to_the_dead_letters_and
         RawClient(servers.broker_address) as raw,
         Producer("boss", name_servers=servers.name_servers) as producer,
     ):
-        await create_topic(raw, "Jobs")
+        await raw.create_topic("Jobs", 2)
         worker = Worker(servers, 2, "Jobs")
         async with worker.consumer:
             await true_in_the_end(lambda: worker.queues(RETRY), "the retry topic")

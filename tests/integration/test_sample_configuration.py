@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import trustme
 from tests.eventually import eventually
+from tests.integration.commands import free_port
 from tests.integration.etcd_cluster import needs_etcd
 from tests.integration.servers import running_name_server
-from tests.integration.test_namesrv_process import free_port
 
 from cometmq.base.properties_file import parse_properties, render_properties
 from cometmq.broker.config.broker_config import load_broker_config
@@ -62,7 +62,10 @@ def test_every_sample_is_tested() -> None:
         "broker.conf",
         "controller",
         "controller.conf",
+        # A board and alert rules: tests/interop/test_prometheus.py.
+        "grafana",
         "namesrv.conf",
+        "prometheus",
         "tls.properties",
         *SET_UPS,
     }

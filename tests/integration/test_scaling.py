@@ -23,6 +23,7 @@ async def _settle() -> None:
 
 async def _finish(load: Load) -> None:
     """All that was sent is consumed, each message once, and no send failed."""
+    await eventually(lambda: len(load.sent) > 100, "enough is sent")
     await load.stop_sending()
     await eventually(load.is_all_taken, "everything consumed")
     assert load.failures == []

@@ -283,7 +283,7 @@ def test_delayed_rows_whose_replies_are_lost_repeat_nothing(through: Through) ->
 
 
 def _wait_for(address: str, count: int) -> Counter[bytes]:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while (found := stored(address)).total() < count:
         assert time.monotonic() < deadline, found
         time.sleep(0.1)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trustme
-import uvloop
+from tests.eventually import eventually
+from tests.integration.conftest import Run
 
 from cometmq.base.errors import ConfigError, ConnectFailed, RemotingError
 from cometmq.protocol.command import Command
 from cometmq.protocol.frame import encode_bytes
+from cometmq.remoting.bounds.reached import Reached
 from cometmq.remoting.client import RemotingClient
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
@@ -26,24 +27,7 @@ from cometmq.remoting.tls import TlsConfig, tls_config_of
 ECHO, BIG = 1, 2
 BIG_BYTES = 3 << 20
 
-Run = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
 Values = dict[str, str]
-
-
-@pytest.fixture(params=["uvloop", "asyncio"])
-def run(request: pytest.FixtureRequest) -> Run:
-    def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        async def checked() -> None:
-            async with asyncio.timeout(20):
-                await scenario()
-            assert asyncio.all_tasks() == {asyncio.current_task()}
-
-        if request.param == "uvloop":
-            uvloop.run(checked())
-        else:
-            asyncio.run(checked())
-
-    return run
 
 
 class Certificates:
@@ -95,7 +79,9 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @asynccontextmanager
 async def serving(
-    tls: TlsConfig | None, config: RemotingServerConfig | None = None
+    tls: TlsConfig | None,
+    config: RemotingServerConfig | None = None,
+    reached: Reached | None = None,
 ) -> AsyncIterator[str]:
     def echo(connection: Connection, command: Command) -> Command:
         return command.reply(body=command.body)
@@ -106,6 +92,7 @@ async def serving(
     dispatcher = Dispatcher()
     dispatcher.add(ECHO, echo)
     dispatcher.add(BIG, big)
+    dispatcher.reached = reached or dispatcher.reached
     server = RemotingServer(dispatcher, config=config, tls=tls)
     port = await server.start("127.0.0.1", 0)
     try:
@@ -261,6 +248,33 @@ def test_handshake_that_stalls_or_breaks_is_ended(
     run(scenario)
     (line,) = caplog.messages
     assert "tls handshake failed peer=127.0.0.1:" in line
+
+
+def test_one_handshake_too_many_ends_the_oldest(run: Run, certificates: Certificates) -> None:
+    """Peers that begin a handshake and then wait cannot keep others out."""
+
+    async def scenario() -> None:
+        reached = Reached()
+        config = RemotingServerConfig(handshakes_max=2)
+        tls = tls_config_of(certificates.server_values(mode="enforcing"))
+        async with serving(tls, config, reached) as address:
+            host, port = address.split(":")
+            streams = []
+            for count in range(4):
+                reader, writer = await asyncio.open_connection(host, int(port))
+                writer.write(b"\x16\x03\x01")
+                streams.append((reader, writer))
+                ended = max(count - 1, 0)
+                await eventually(lambda: reached.counts.get("tlsHandshakesMax", 0) >= ended)  # noqa: B023
+            async with asyncio.timeout(5):
+                for reader, _ in streams[:2]:
+                    assert await reader.read() == b""
+            assert await call(address, certificates.client_values()) == b"hello"
+            assert reached.counts["tlsHandshakesMax"] == 3
+            for _, writer in streams:
+                writer.close()
+
+    run(scenario)
 
 
 def test_garbage_inside_tls_closes_that_connection(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,8 +19,24 @@ from cometmq.model.flags import COMPRESSION_LZ4, COMPRESSION_ZLIB, COMPRESSION_Z
 from cometmq.model.messages.batch import decode_batch, encode_batch
 from cometmq.model.messages.compression import compress, decompress
 from cometmq.model.messages.record import BadRecord, decode_record, decode_records, encode_record
+from cometmq.native.choice import twin
+from cometmq.spark.columns import compiled
 from cometmq.spark.columns.decode import UndecodableRecord, decode, decode_at
 from cometmq.spark.columns.schema import COLUMNS, arrow_schema
+
+
+@pytest.fixture(scope="module", autouse=True, params=["native", "python"])
+def implementation(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each of them is held against the decoder of single records."""
+    if request.param == "python":
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(compiled, "_rows", None)
+            yield
+    elif twin("rows") is None:
+        pytest.skip("the twin is not compiled")
+    else:
+        yield
+
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 INT32 = st.integers(-(2**31), 2**31 - 1)

@@ -129,7 +129,7 @@ async def test_a_limited_consumer_keeps_its_rate(
     assert max(times) - min(times) >= 29 / 50 * 0.9
 
 
-def test_an_event_that_is_sent_twice_is_worked_on_once(
+async def test_an_event_that_is_sent_twice_is_worked_on_once(
     name_servers: str, create_topic: Any, unique: Unique, tmp_path: Path
 ) -> None:
     topic = create_topic("once")
@@ -148,7 +148,7 @@ def test_an_event_that_is_sent_twice_is_worked_on_once(
         arrived.append(message.keys[0])
         return outcome
 
-    async def main() -> None:
+    try:
         async with Producer(unique("once"), name_servers=name_servers) as producer:
             for number in [0, 1, 2, 0, 1, 2]:
                 await producer.send(Message(topic=topic, body=b"x", keys=[f"k{number}"]))
@@ -158,9 +158,6 @@ def test_an_event_that_is_sent_twice_is_worked_on_once(
         consumer.subscribe(topic)
         async with consumer:
             await eventually(lambda: len(arrived) >= 6)
-
-    try:
-        asyncio.run(main())
     finally:
         claims.close()
     assert sorted(worked) == ["k0", "k1", "k2"]
@@ -223,34 +220,33 @@ async def test_a_running_group_jumps_back_and_to_the_end(
     assert len(got) == 13
 
 
-def test_urgent_messages_come_first(name_servers: str, create_topic: Any, unique: Unique) -> None:
+async def test_urgent_messages_come_first(
+    name_servers: str, create_topic: Any, unique: Unique
+) -> None:
     urgent_topic, normal_topic = create_topic("urgent"), create_topic("normal")
 
-    async def main() -> list[bytes]:
-        async with Producer(unique("p"), name_servers=name_servers) as producer:
-            for _ in range(5):
+    async with Producer(unique("p"), name_servers=name_servers) as producer:
+        for _ in range(5):
+            await producer.send(Message(topic=normal_topic, body=b"normal"))
+            await producer.send(Message(topic=urgent_topic, body=b"urgent"))
+        urgent = LitePullConsumer(unique("u"), name_servers=name_servers, config=FIRST_LITE)
+        normal = LitePullConsumer(unique("n"), name_servers=name_servers, config=FIRST_LITE)
+        urgent.subscribe(urgent_topic)
+        normal.subscribe(normal_topic)
+        bodies: list[bytes] = []
+        async with urgent, normal, asyncio.timeout(60):
+            order = ByPriority([urgent, normal])
+            while len(bodies) < 10:
+                bodies += [message.body for message in await order.poll()]
+            # All is read; now the order is no matter of who was shared out first.
+            for _ in range(3):
                 await producer.send(Message(topic=normal_topic, body=b"normal"))
                 await producer.send(Message(topic=urgent_topic, body=b"urgent"))
-            urgent = LitePullConsumer(unique("u"), name_servers=name_servers, config=FIRST_LITE)
-            normal = LitePullConsumer(unique("n"), name_servers=name_servers, config=FIRST_LITE)
-            urgent.subscribe(urgent_topic)
-            normal.subscribe(normal_topic)
-            bodies: list[bytes] = []
-            async with urgent, normal, asyncio.timeout(60):
-                order = ByPriority([urgent, normal])
-                while len(bodies) < 10:
-                    bodies += [message.body for message in await order.poll()]
-                # All is read; now the order is no matter of who was shared out first.
-                for _ in range(3):
-                    await producer.send(Message(topic=normal_topic, body=b"normal"))
-                    await producer.send(Message(topic=urgent_topic, body=b"urgent"))
-                await eventually(lambda: _ready(urgent) == 3 and _ready(normal) == 3)
-                late: list[bytes] = []
-                while len(late) < 6:
-                    late += [message.body for message in await order.poll()]
-            return late
-
-    assert asyncio.run(main()) == [b"urgent"] * 3 + [b"normal"] * 3
+            await eventually(lambda: _ready(urgent) == 3 and _ready(normal) == 3)
+            late: list[bytes] = []
+            while len(late) < 6:
+                late += [message.body for message in await order.poll()]
+    assert late == [b"urgent"] * 3 + [b"normal"] * 3
 
 
 def _ready(consumer: LitePullConsumer) -> int:

@@ -269,7 +269,7 @@ async def test_what_operators_ask_of_a_consumer_through_the_broker(
     await instance.release()
 
 
-def test_everything_goes_over_tls_when_it_is_enabled(makers: Any, tmp_path: Path) -> None:
+async def test_everything_goes_over_tls_when_it_is_enabled(makers: Any, tmp_path: Path) -> None:
     from tests.interop.certificates import Certificates
     from tests.interop.servers import ServerPair
 
@@ -281,7 +281,7 @@ def test_everything_goes_over_tls_when_it_is_enabled(makers: Any, tmp_path: Path
         tls=certificates,
     )
 
-    async def main() -> None:
+    with pair.running():
         settings = {**certificates.client_settings(), "tls.client.checkHostname": "true"}
         config = ClientConfig(name_servers=pair.address, tls=tls_config_of(settings))
         instance = ClientInstance(config)
@@ -292,6 +292,3 @@ def test_everything_goes_over_tls_when_it_is_enabled(makers: Any, tmp_path: Path
         assert reply.code == ResponseCode.SUCCESS
         await eventually(lambda: instance.broker_version("interop-broker"))
         await instance.release()
-
-    with pair.running():
-        asyncio.run(main())

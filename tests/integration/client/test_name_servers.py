@@ -72,9 +72,9 @@ def service() -> Iterator[AddressServer]:
     server.close()
 
 
-def test_the_service_answers_with_addresses(service: AddressServer) -> None:
+async def test_the_service_answers_with_addresses(service: AddressServer) -> None:
     service.answer = [b"10.0.0.1:9876;", b"10.0.0.2:9876\n"]
-    found = asyncio.run(fetch_name_servers(service.address, PATH, 3.0))
+    found = await fetch_name_servers(service.address, PATH, 3.0)
     assert found == ["10.0.0.1:9876", "10.0.0.2:9876"]
     assert service.paths == [PATH]
 
@@ -89,25 +89,25 @@ def test_the_service_answers_with_addresses(service: AddressServer) -> None:
         (200, [b"a" * (ANSWER_BYTES_MAX + 1)], "more than"),
     ],
 )
-def test_what_is_no_list_of_addresses_is_refused(
+async def test_what_is_no_list_of_addresses_is_refused(
     service: AddressServer, status: int, answer: list[bytes], complaint: str
 ) -> None:
     service.status, service.answer = status, answer
     with pytest.raises(AddressServiceFailed, match=complaint):
-        asyncio.run(fetch_name_servers(service.address, PATH, 3.0))
+        await fetch_name_servers(service.address, PATH, 3.0)
 
 
-def test_nobody_listening_is_a_failure_too() -> None:
+async def test_nobody_listening_is_a_failure_too() -> None:
     with pytest.raises(AddressServiceFailed, match=r"127\.0\.0\.1:1.*refused"):
-        asyncio.run(fetch_name_servers("127.0.0.1:1", PATH, 3.0))
+        await fetch_name_servers("127.0.0.1:1", PATH, 3.0)
 
 
-def test_a_service_that_drips_is_given_up_in_time(service: AddressServer) -> None:
-    service.answer, service.pause_seconds = [b"1"] * 40, 0.1
+async def test_a_service_that_drips_is_given_up_in_time(service: AddressServer) -> None:
+    service.answer, service.pause_seconds = [b"1"] * 400, 0.1
     begin = time.monotonic()
     with pytest.raises(AddressServiceFailed, match=r"within 0\.3 s"):
-        asyncio.run(fetch_name_servers(service.address, PATH, 0.3))
-    assert time.monotonic() - begin < 2.0
+        await fetch_name_servers(service.address, PATH, 0.3)
+    assert time.monotonic() - begin < 20.0
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ async def test_no_reply_in_time_is_an_error_of_its_own(
         started = time.monotonic()
         with pytest.raises(RequestTimedOut, match=r"within 1\.5 s"):
             await producer.request(Message(topic=topic, body=b"anybody?"), timeout=1.5)
-        assert 1.4 < time.monotonic() - started < 5
+        assert 1.4 < time.monotonic() - started < 15
         [request] = asked
         assert request.properties["TTL"] == "1500"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from cometmq.client.client_config import ClientConfig
 pytestmark = pytest.mark.timeout(180)
 
 
-def test_a_topic_can_be_made_and_the_broker_restarted(
+async def test_a_topic_can_be_made_and_the_broker_restarted(
     name_servers: str, broker_control: Any, create_topic: Any
 ) -> None:
     topic = create_topic(queues=3)
@@ -28,7 +27,7 @@ def test_a_topic_can_be_made_and_the_broker_restarted(
         finally:
             await instance.release()
 
-    assert asyncio.run(queues()) == (3, broker_control.address)
+    assert await queues() == (3, broker_control.address)
     broker_control.kill()
     broker_control.start()
-    assert asyncio.run(queues()) == (3, broker_control.address)
+    assert await queues() == (3, broker_control.address)

@@ -32,7 +32,7 @@ async def _traces(name_servers: str, topic: str, message_id: str, count: int) ->
                 await asyncio.sleep(0.05)
 
 
-def test_a_messages_way_is_found_in_a_topic_of_ones_own(
+async def test_a_messages_way_is_found_in_a_topic_of_ones_own(
     name_servers: str, create_topic: Any, unique: Callable[[str], str]
 ) -> None:
     topic, trace_topic = create_topic("traced"), create_topic("traces", queues=1)
@@ -42,48 +42,41 @@ def test_a_messages_way_is_found_in_a_topic_of_ones_own(
     async def listener(message: ReceivedMessage) -> None:
         got.set()
 
-    async def main() -> list[TraceRecord]:
-        consumer = PushConsumer(
-            unique("traced"),
-            listener=listener,
-            name_servers=name_servers,
-            config=PushConsumerConfig(trace=trace, consume_from_where="CONSUME_FROM_FIRST_OFFSET"),
-        )
-        consumer.subscribe(topic)
-        config = ProducerConfig(trace=trace)
-        async with (
-            Producer(unique("traced"), name_servers=name_servers, config=config) as producer,
-            consumer,
-        ):
-            sent = await producer.send(Message(topic=topic, body=b"x", keys=["k"]))
-            async with asyncio.timeout(30):
-                await got.wait()
-        # Both are closed: what waited was sent.
-        return await _traces(name_servers, trace_topic, sent.message_id, 3)
-
-    kinds = [type(record).WORD for record in asyncio.run(main())]
+    consumer = PushConsumer(
+        unique("traced"),
+        listener=listener,
+        name_servers=name_servers,
+        config=PushConsumerConfig(trace=trace, consume_from_where="CONSUME_FROM_FIRST_OFFSET"),
+    )
+    consumer.subscribe(topic)
+    config = ProducerConfig(trace=trace)
+    async with (
+        Producer(unique("traced"), name_servers=name_servers, config=config) as producer,
+        consumer,
+    ):
+        sent = await producer.send(Message(topic=topic, body=b"x", keys=["k"]))
+        async with asyncio.timeout(30):
+            await got.wait()
+    # Both are closed: what waited was sent.
+    records = await _traces(name_servers, trace_topic, sent.message_id, 3)
+    kinds = [type(record).WORD for record in records]
     assert sorted(kinds) == ["Pub", "SubAfter", "SubBefore"]
 
 
-def test_trace_sends_are_not_traced(
+async def test_trace_sends_are_not_traced(
     name_servers: str, create_topic: Any, unique: Callable[[str], str]
 ) -> None:
     topic, trace_topic = create_topic("traced"), create_topic("traces", queues=1)
     trace = TraceConfig(is_trace_on=True, trace_topic=trace_topic, flush_interval_ms=5)
 
-    async def main() -> list[TraceRecord]:
-        config = ProducerConfig(trace=trace)
-        async with Producer(unique("t"), name_servers=name_servers, config=config) as producer:
-            for _ in range(3):
-                await producer.send(Message(topic=topic, body=b"x"))
-                await asyncio.sleep(0.03)
-        async with Producer(unique("t"), name_servers=name_servers) as reader:
-            [queue] = await reader.fetch_publish_queues(trace_topic)
-            count = await reader.max_offset(queue)
-            assert 1 <= count <= 3
-        return []
-
-    asyncio.run(main())
+    config = ProducerConfig(trace=trace)
+    async with Producer(unique("t"), name_servers=name_servers, config=config) as producer:
+        for _ in range(3):
+            await producer.send(Message(topic=topic, body=b"x"))
+            await asyncio.sleep(0.03)
+    async with Producer(unique("t"), name_servers=name_servers) as reader:
+        [queue] = await reader.fetch_publish_queues(trace_topic)
+        assert 1 <= await reader.max_offset(queue) <= 3
 
 
 def test_a_blocking_producer_is_traced_too(

@@ -40,6 +40,12 @@ async def test_fixtures_come_as_usual(tmp_path: object, request: pytest.FixtureR
     assert request.getfixturevalue("tmp_path") is tmp_path
 
 
+@pytest.mark.simulated_time
+async def test_simulated_time_jumps() -> None:
+    await asyncio.sleep(3600)
+    assert asyncio.get_running_loop().time() >= 3600
+
+
 async def test_eventually_gives_what_was_found() -> None:
     answers = iter([None, [], [1]])
     assert await eventually(lambda: next(answers)) == [1]

@@ -91,6 +91,18 @@ def test_goals_under_a_controller_are_told(tool: ModuleType, tmp_path: Path) -> 
     assert cost == "| cost | < 10% | 12% | **missed** |"
 
 
+def test_listings_are_told_with_their_goals(tool: ModuleType, tmp_path: Path) -> None:
+    goals = [
+        {"what": "mqadmin topicList", "goal": "below 2 s", "measured": "0.20 s", "met": True},
+        {"what": "admin.topics.rows", "goal": "below 2 s", "measured": "2.10 s", "met": False},
+    ]
+    sizes = {"topics": 1000, "groups": 2000, "brokers": 3, "rounds": 5}
+    (tmp_path / "admin.json").write_text(json.dumps({"sizes": sizes, "goals": goals}))
+    *_, listed, rows = tool.listings().splitlines()
+    assert listed == "| `mqadmin topicList` | below 2 s | 0.20 s | met |"
+    assert rows == "| `admin.topics.rows` | below 2 s | 2.10 s | **missed** |"
+
+
 def test_rows_that_were_not_compared_are_left_out(tool: ModuleType, tmp_path: Path) -> None:
     compared(tmp_path)
     assert "rate of" not in tool.replication()
@@ -102,9 +114,35 @@ def test_the_page_has_a_place_for_each_part(tool: ModuleType) -> None:
         "brokers",
         "replication",
         "controlled",
+        "listings",
         "clients",
         "steps",
         "spark-readers",
         "spark-goals",
     ):
         assert tool.fill(text, name, "x") != text
+
+
+def test_what_was_not_measured_says_how(tool: ModuleType) -> None:
+    assert "benchmarks.growth" in tool.growth()
+    assert "benchmarks.others" in tool.others()
+
+
+def test_curves_tell_how_much_is_kept(tool: ModuleType, tmp_path: Path) -> None:
+    curves = {
+        "topics": {
+            "x_title": "topics",
+            "points": [[1, 100_000, 2.5], [100, 70_000, None], [50_000, 80_000, 5.0]],
+        }
+    }
+    (tmp_path / "growth.json").write_text(json.dumps(curves))
+    text = tool.growth()
+    assert "| topics: 1 to 50,000 | 100,000 to 80,000 | 2.50 to 5.00 | 0.80 |" in text
+    assert "(growth.svg)" in text
+
+
+def test_other_queues_have_medians(tool: ModuleType, tmp_path: Path) -> None:
+    columns = ("send cache", "receive cache", "send disk", "receive disk")
+    rates = {column: [100.0, 300.0, 200.0] for column in columns}
+    (tmp_path / "others.json").write_text(json.dumps({"redis": rates}))
+    assert "| redis | 200 | 200 | 200 | 200 |" in tool.others()

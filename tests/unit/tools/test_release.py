@@ -113,10 +113,23 @@ def test_a_changelog_without_kinds_is_refused(release: ModuleType) -> None:
 def test_a_page_that_names_another_wheel_is_found(release: ModuleType) -> None:
     pages = {
         "README.md": "pip install dist/cometmq-0.2.0-py3-none-any.whl",
+        "docs/pinned.md": "pip install --find-links dist 'cometmq[spark]==0.1.0'",
+        "docs/new.md": "dist/cometmq-0.2.0-cp311-cp311-linux_x86_64.whl",
         "docs/old.md": "pip install 'dist/cometmq-0.1.0-py3-none-any.whl[spark]'",
     }
-    [found] = release.document_faults(pages, "0.2.0")
-    assert found.startswith("docs/old.md: names the wheel of 0.1.0")
+    found = list(release.document_faults(pages, "0.2.0"))
+    assert [fault.split(":")[0] for fault in found] == ["docs/pinned.md", "docs/old.md"]
+    assert found[1].startswith("docs/old.md: names the wheel of 0.1.0")
+
+
+def test_a_compiled_wheel_is_the_other_one_and_its_twins(release: ModuleType) -> None:
+    pure = {"cometmq/__init__.py", "cometmq/native/sends.pyx", "cometmq/native/pulls.pyx"}
+    sends, pulls = (f"cometmq/native/{name}.cpython-311-x86_64.so" for name in ("sends", "pulls"))
+    assert list(release.compiled_faults(pure | {sends, pulls}, pure)) == []
+    [fault] = release.compiled_faults(pure | {sends}, pure)
+    assert fault == "the compiled wheel lacks cometmq/native/pulls"
+    [fault] = release.compiled_faults(pure | {sends, pulls, "cometmq/more.py"}, pure)
+    assert "cometmq/more.py" in fault
 
 
 def test_metadata_that_lacks_something_is_refused(release: ModuleType) -> None:
