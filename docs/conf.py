@@ -17,7 +17,13 @@ project = "CometMQ"
 author = "the CometMQ maintainers"
 extensions = ["myst_parser"]
 root_doc = "README"
-include_patterns = ["*.md", "docs/**.md", "benchmarks/README.md", "tests/*/README.md"]
+include_patterns = [
+    "*.md",
+    "docs/**.md",
+    "examples/README.md",
+    "benchmarks/README.md",
+    "tests/*/README.md",
+]
 exclude_patterns = [".*", "build", "dist", "site", "src", "var"]
 
 # Code hosts make anchors from headings of all levels; no page here goes deeper than the fourth.
