@@ -45,14 +45,21 @@ def main() -> None:
         ("brokers", brokers(_read("compare.json"))),
         ("replication", replication()),
         ("controlled", controlled()),
+        ("listings", listings()),
+        ("growth", growth()),
+        ("others", others()),
         ("clients", clients(_read("clients.json"))),
         ("steps", steps(_read("steps.json"))),
+        ("dashboard", dashboard(_read("dashboard.json"))),
+        ("dashboard-pages", dashboard_pages(_read("dashboard.json"))),
         ("spark-readers", spark_readers(_read("spark_kafka.json"))),
         ("spark-goals", spark_goals()),
     ):
         text = fill(text, name, part)
     PAGE.write_text(text)
     shutil.copy(RESULTS / "compare.svg", PAGE.parent / "performance.svg")
+    if (RESULTS / "growth.svg").exists():
+        shutil.copy(RESULTS / "growth.svg", PAGE.parent / "growth.svg")
     print(f"written: {PAGE.relative_to(ROOT)}")
 
 
@@ -152,6 +159,45 @@ def controlled() -> str:
     return _table([["what", "goal", "measured", ""], *lines])
 
 
+def listings() -> str:
+    """How long an operator waits for what lists something."""
+    goals = _read("admin.json")["goals"]
+    lines = [[f"`{one['what']}`", one["goal"], one["measured"], _met(one["met"])] for one in goals]
+    return _table([["what", "goal", "measured", ""], *lines])
+
+
+def growth() -> str:
+    """How far the curves fall, and their picture."""
+    if not (RESULTS / "growth.json").exists():
+        return "Not measured since the last change: `python -m benchmarks.growth` draws the curves."
+    lines = [["from the smallest to the largest", "messages/s", "p99, ms", "share kept"]]
+    for curve in _read("growth.json").values():
+        (low, first, early), (high, last, late) = curve["points"][0], curve["points"][-1]
+        title = f"{curve['x_title']}: {low:,g} to {high:,g}"
+        delays = "–" if early is None else f"{_number(early)} to {_number(late)}"
+        rates = f"{_number(first)} to {_number(last)}"
+        lines.append([title, rates, delays, f"{last / first:.2f}"])
+    picture = "![Throughput and p99 against what grows](growth.svg)"
+    return f"{_table(lines)}\n\n{picture}"
+
+
+def others() -> str:
+    """Medians of other queues beside ours."""
+    if not (RESULTS / "others.json").exists():
+        return "Not measured since the last change: `python -m benchmarks.others` makes the table."
+    result = _read("others.json")
+    columns = {
+        "send cache": "sent, in the cache",
+        "receive cache": "received",
+        "send disk": "sent, on the disk",
+        "receive disk": "received",
+    }
+    lines = [["messages/s", *columns.values()]]
+    for name, row in result.items():
+        lines.append([name, *(_number(statistics.median(row[column])) for column in columns)])
+    return _table(lines)
+
+
 def clients(result: Mapping[str, Any]) -> str:
     makes = list(result["clients"])
     lines = [["what", *makes]]
@@ -169,6 +215,22 @@ def steps(result: Mapping[str, float]) -> str:
     for name, microseconds in result.items():
         depth = (len(name) - len(name.lstrip())) // 2
         lines.append(["&nbsp;" * 4 * depth + name.strip(), f"{microseconds:.1f}"])
+    return _table(lines)
+
+
+def dashboard(result: Mapping[str, Any]) -> str:
+    lines = [
+        [one["what"], one["goal"], one["measured"], _met(one["met"])] for one in result["goals"]
+    ]
+    return _table([["what", "goal", "measured", ""], *lines])
+
+
+def dashboard_pages(result: Mapping[str, Any]) -> str:
+    """Of each page its time, and what servers are asked for it, however many rows it shows."""
+    lines = [["page", "ms", "requests, 10 rows", "500 rows"]]
+    for page, seconds in result["seconds"].items():
+        few, many = result["requests"][page]
+        lines.append([page, f"{seconds * 1000:.0f}", str(few), str(many)])
     return _table(lines)
 
 

@@ -1,13 +1,14 @@
-"""Makes a release ready: dates its section of the changelog, builds wheel and sdist into dist/, looks at both.
+"""Makes a release ready: dates its section of the changelog, builds wheels and sdist into dist/, looks at them.
 
-    python tools/release.py            # `make release`
-    python tools/release.py --dry-run  # the same checks, leaving the changelog and dist/ alone
+    python -m tools.release            # `make release`
+    python -m tools.release --dry-run  # the same checks, leaving the changelog and dist/ alone
 
 The version is that of src/cometmq/__init__.py. Nothing is committed, tagged or uploaded: what is left to do is printed.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -21,6 +22,8 @@ from email.parser import Parser
 from pathlib import Path
 from typing import Final
 
+from tools.portable_wheel import NotPortable, make_portable
+
 ROOT: Final = Path(__file__).parents[1]
 CHANGELOG: Final = ROOT / "CHANGELOG.md"
 KINDS: Final = ("Added", "Changed", "Fixed")
@@ -29,7 +32,8 @@ UNRELEASED: Final = "unreleased"
 _VERSION = re.compile(r'^__version__ = "(\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?)"$', re.MULTILINE)
 _SECTION = re.compile(r"^## (\S+) \((.+)\)$", re.MULTILINE)
 _KIND = re.compile(r"^### (.+)$", re.MULTILINE)
-_WHEEL_NAME = re.compile(r"cometmq-(\d[\w.]*)-py3-none-any\.whl")
+_PINNED = re.compile(r"cometmq(?:\[[\w,]+\])?==(\d[\w.]*)")
+_WHEEL_NAME = re.compile(r"cometmq-(\d[\w.]*)-[\w.]+-[\w.]+-[\w.]+\.whl")
 
 NEXT_STEPS = """
 {version} is ready in dist/:
@@ -39,7 +43,7 @@ What is left to do:
   1. make test                                   # if it was not run on this tree
   2. git commit -m "Release {version}" CHANGELOG.md
   3. git tag -a v{version} -m "CometMQ {version}"
-  4. push both, and upload the two files to the package index with a tool of your choice
+  4. push both, and upload the files to the package index with a tool of your choice
   5. for what comes next: raise __version__ in src/cometmq/__init__.py, and begin CHANGELOG.md with
      "## <that version> (unreleased)"
 """
@@ -103,7 +107,8 @@ def documents() -> dict[str, str]:
 def document_faults(pages: dict[str, str], version: str) -> Iterator[str]:
     """Where a page names a wheel, it is this one."""
     for name, text in pages.items():
-        for found in sorted(set(_WHEEL_NAME.findall(text)) - {version}):
+        named = {*_WHEEL_NAME.findall(text), *_PINNED.findall(text)}
+        for found in sorted(named - {version}):
             yield f"{name}: names the wheel of {found}, but the version is {version}"
 
 
@@ -111,10 +116,19 @@ def build_and_look(directory: Path, version: str) -> list[Path]:
     """Raises NotReady."""
     wheel = directory / f"cometmq-{version}-py3-none-any.whl"
     sdist = directory / f"cometmq-{version}.tar.gz"
+    for stale in directory.glob("cometmq-*.whl"):
+        stale.unlink()
     _build(ROOT, directory, "-t", "sdist", "-t", "wheel")
+    _build(ROOT, directory, "-t", "wheel", implementation="python")
+    # Without a C compiler both are one.
+    try:
+        compiled = make_portable(directory)
+    except NotPortable as error:
+        raise NotReady(str(error)) from None
     with tempfile.TemporaryDirectory() as other:
         shutil.unpack_archive(sdist, other)
-        _build(Path(other) / f"cometmq-{version}", Path(other), "-t", "wheel")
+        source = Path(other) / f"cometmq-{version}"
+        _build(source, Path(other), "-t", "wheel", implementation="python")
         from_sdist = _names(Path(other) / wheel.name)
     faults = list(metadata_faults(_metadata(wheel), version))
     if from_sdist != _names(wheel):
@@ -122,8 +136,10 @@ def build_and_look(directory: Path, version: str) -> list[Path]:
         faults.append(
             f"the wheel made from the sdist is another one; only one of both has {differing}"
         )
+    for one in compiled:
+        faults += compiled_faults(_names(one), _names(wheel))
     _refuse(faults)
-    return [wheel, sdist]
+    return [wheel, *compiled, sdist]
 
 
 def metadata_faults(metadata: Message, version: str) -> Iterator[str]:
@@ -135,6 +151,17 @@ def metadata_faults(metadata: Message, version: str) -> Iterator[str]:
             yield f"metadata: no {key}"
     if metadata["Description-Content-Type"] != "text/markdown" or not metadata.get_payload():
         yield "metadata: no description in Markdown"
+
+
+def compiled_faults(compiled: set[str], pure: set[str]) -> Iterator[str]:
+    """A compiled wheel has the compiled twins besides, and nothing else."""
+    twins = {name for name in pure if name.endswith(".pyx")}
+    stems = {name.partition(".")[0] for name in compiled - pure}
+    if missing := {name.removesuffix(".pyx") for name in twins} - stems:
+        yield f"the compiled wheel lacks {', '.join(sorted(missing))}"
+    others = {name for name in compiled ^ pure if not name.endswith(".so")}
+    if others:
+        yield f"only one of both wheels has {', '.join(sorted(others))}"
 
 
 def _section_faults(section: str) -> Iterator[str]:
@@ -152,9 +179,19 @@ def _section_faults(section: str) -> Iterator[str]:
             yield f"CHANGELOG.md: nothing below {kind}"
 
 
-def _build(source: Path, directory: Path, *targets: str) -> None:
-    command = [sys.executable, "-m", "hatchling", "build", *targets, "-d", str(directory)]
-    done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
+def _build(source: Path, directory: Path, *targets: str, implementation: str = "auto") -> None:
+    """
+    Args:
+        implementation: ``python`` leaves the compiled twins out.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", *targets, "-d", str(directory)],
+        cwd=source,
+        env={**os.environ, "COMETMQ_IMPL": implementation},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode != 0:
         raise NotReady(f"the build failed:\n{done.stdout}{done.stderr}")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from cometmq.base.settings import Row, render, rows
 from cometmq.broker.config.broker_config import broker_rows
 from cometmq.controller.controller_config import ControllerConfig
+from cometmq.dashboard.dashboard_config import DashboardConfig
 from cometmq.namesrv.namesrv_config import NamesrvConfig
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "settings.md"
@@ -39,6 +40,8 @@ def page() -> str:
             *_table(rows(NamesrvConfig)),
             "\n## Controller (`controller.conf`)\n",
             *_table(rows(ControllerConfig)),
+            "\n## Dashboard (`dashboard.conf`)\n",
+            *_table(rows(DashboardConfig)),
             "",
         )
     )

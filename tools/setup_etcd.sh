@@ -7,8 +7,8 @@ say() { printf 'no etcd on this machine, tests with several controllers are skip
 command -v apt-get >/dev/null 2>&1 || say "install etcd 3.4 or newer, so that 'etcd' is found in PATH"
 [ "$(id -u)" = 0 ] || say "run 'sudo apt-get install etcd-server'"
 echo "no etcd on this machine: installing Debian's (170 MB)"
-DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends etcd-server >/dev/null 2>&1 ||
-  say "'apt-get install etcd-server' failed; try it after 'apt-get update'"
+tools/install_debian.sh etcd-server ||
+  say "'apt-get install etcd-server' failed, also after 'apt-get update'"
 command -v etcd >/dev/null 2>&1 || say "the package etcd-server has no 'etcd'"
 # Tests start members of their own.
 echo "where Debian starts services, it has started an etcd on port 2379; to stop it: systemctl disable --now etcd"
