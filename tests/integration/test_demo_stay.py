@@ -27,7 +27,10 @@ def test_dashboard_and_servers_stay_until_ctrl_c(tmp_path: Path) -> None:
                 lines.append(line)
                 if "stay until Ctrl-C" in line:
                     break
-            (shown,) = [line for line in lines if " shows the 21 messages in Orders" in line]
+            shown = next(
+                (line for line in lines if " shows the 21 messages in Orders" in line), None
+            )
+            assert shown is not None, "".join(lines)
             with urllib.request.urlopen(shown.split()[0], timeout=WAIT_SECONDS_MAX) as page:
                 assert page.status == 200
             demo.send_signal(signal.SIGINT)

@@ -80,18 +80,23 @@ class System:
         await eventually(is_known, f"name servers know {topic}")
 
     async def send(self, topic: str, count: int, key: str = "k") -> list[str]:
-        """Offset ids of messages that are spread over all queues."""
+        """Offset ids of messages that are spread over all queues, and that all requests see."""
         async with Producer(
             unique("shop"), name_servers=self.name_servers, config=PATIENT
         ) as producer:
-            return [
-                (
-                    await producer.send(
-                        Message(topic=topic, body=b"%d" % number, keys=[key], tags="a")
-                    )
-                ).offset_id
+            sent = [
+                await producer.send(Message(topic=topic, body=b"%d" % number, keys=[key], tags="a"))
                 for number in range(count)
             ]
+
+        # RocketMQ answers a send before its queue shows the message.
+        async def are_queued() -> bool:
+            rows = (await self.admin.topics.status(topic)).queues
+            ends = {row.queue: row.max_offset for row in rows}
+            return all(ends.get(one.queue, 0) > one.queue_offset for one in sent)
+
+        await eventually(are_queued, f"the queues of {topic} have all messages")
+        return [one.offset_id for one in sent]
 
     @asynccontextmanager
     async def consumer(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import time
 import urllib.request
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import Any, Final
 
 from cometmq.base.errors import CometError
 from cometmq.cli.children.dashboard_process import DashboardProcess
+from cometmq.monitor.event_loop import end_signal
 
 SEEN_SECONDS_MAX: Final = 60.0
 STEP_SECONDS: Final = 0.2
@@ -49,11 +49,8 @@ async def show(url: str, topic: str, messages: int, group: str, line: Line) -> N
 
 async def stay(line: Line) -> None:
     """Until Ctrl-C or SIGTERM."""
+    told = end_signal()
     line("servers and dashboard stay until Ctrl-C")
-    told = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told.set)
     await told.wait()
 
 
