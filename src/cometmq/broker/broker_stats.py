@@ -7,12 +7,13 @@ called (every 10 s, from the event loop) or when somebody asks. A tally that doe
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from cometmq.base.ports import Clock
 from cometmq.broker.metrics.pop_counts import PopCounts
+from cometmq.model.messages.counted_row import BYTES, MESSAGES, SIZES, count_message, new_row
 
 SAMPLE_SECONDS: Final = 10.0
 
@@ -103,56 +104,35 @@ DELAY: Final = "delay"
 TRANSACTION: Final = "transaction"
 """Kinds of messages, as RocketMQ's metrics name them."""
 
-SIZE_EDGES: Final = (1024, 4096, 524_288, 1_048_576, 2_097_152, 4_194_304)
-SMALL_BYTES: Final = SIZE_EDGES[0]
-MEDIUM_BYTES: Final = SIZE_EDGES[1]
 
+class PutTally:
+    """Messages of one kind stored in a topic."""
 
-class PutTally(Tally):
-    """Messages of one kind stored in a topic.
-
-    The data path adds to it directly: to ``medium_count`` what is larger than ``SMALL_BYTES``, and with ``large`` the
-    few that are larger than ``MEDIUM_BYTES``.
-    """
-
-    __slots__ = ("_larger", "medium_count")
+    __slots__ = ("row",)
 
     def __init__(self) -> None:
-        super().__init__()
-        self.medium_count = 0
-        self._larger: list[int] | None = None
+        self.row = new_row()
 
     def add(self, size_bytes: int) -> None:
         """Count one message."""
-        self.count += 1
-        self.size_bytes += size_bytes
-        if size_bytes > SMALL_BYTES:
-            if size_bytes <= MEDIUM_BYTES:
-                self.medium_count += 1
-            else:
-                self.large(size_bytes)
+        count_message(self.row, size_bytes)
 
-    def add_all(self, sizes: Sequence[int]) -> None:
-        self.count += len(sizes)
-        self.size_bytes += sum(sizes)
-        if max(sizes) > SMALL_BYTES:
-            for size_bytes in sizes:
-                if size_bytes > MEDIUM_BYTES:
-                    self.large(size_bytes)
-                elif size_bytes > SMALL_BYTES:
-                    self.medium_count += 1
+    def add_all(self, sizes: Iterable[int]) -> None:
+        for size_bytes in sizes:
+            count_message(self.row, size_bytes)
 
-    def large(self, size_bytes: int) -> None:
-        if self._larger is None:
-            self._larger = [0] * (len(SIZE_EDGES) - 1)
-        self._larger[bisect_left(SIZE_EDGES, size_bytes) - 2] += 1
+    @property
+    def count(self) -> int:
+        return self.row[MESSAGES]
+
+    @property
+    def size_bytes(self) -> int:
+        return self.row[BYTES]
 
     @property
     def by_size(self) -> list[int]:
         """Messages no larger than each of ``SIZE_EDGES``, and than the one before; then the others."""
-        larger = self._larger or [0] * (len(SIZE_EDGES) - 1)
-        medium = self.medium_count
-        return [self.count - medium - sum(larger), medium, *larger]
+        return [*self.row[SIZES:]]
 
 
 class TopicPuts(Tally):

@@ -13,6 +13,7 @@ Thread rule: that of the event loop.
 """
 
 from cpython.array cimport array, clone
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.object cimport PyObject
@@ -21,6 +22,7 @@ from libc.string cimport memchr, memcmp, memcpy, memset
 
 from cometmq.native.big_endian cimport get16, get32, put16, put32, put64
 
+from cometmq.model.messages.counted_row import BYTES, MESSAGES, SIZE_EDGES, SIZES
 from cometmq.model.messages.properties import TEXT_BYTES_MAX, UNIQ_KEY
 from cometmq.model.messages.record_layout import (
     CRC_MASK, HOST_V6_BYTES, MAGIC_V1, MAGIC_V2, TOPIC_BYTES_V1_MAX, V6_HOSTS, head, host_bits,
@@ -70,6 +72,12 @@ cdef int32_t HOST_BITS = V6_HOSTS
 cdef uint32_t CRC_BITS = CRC_MASK
 cdef bytes UNIQUE_FIRST = UNIQ_KEY.encode() + b"\x01"
 cdef Py_ssize_t UNIQUE_AT = len(UNIQUE_FIRST)
+
+cdef int COUNTED = MESSAGES, COUNTED_BYTES = BYTES, COUNTED_SIZES = SIZES
+cdef int EDGE_COUNT = len(SIZE_EDGES)
+cdef uint32_t[16] EDGES
+for _at, _edge in enumerate(SIZE_EDGES):
+    EDGES[_at] = _edge
 
 crc32_prepare()
 
@@ -380,15 +388,16 @@ cdef class Destination:
     cdef bytes field
     cdef uint32_t key_prefix
     cdef int32_t queue_count
-    cdef object tally, fifo_tally
+    # Its counters, see ``model.messages.counted_row``.
+    cdef array row, fifo_row
     # In the group of this number: which of its queues a queue id is, counted from 1.
     cdef int64_t group
     cdef uint32_t* queues
     cdef object table
 
-    def __init__(self, str topic, bytes field, key_prefix, queue_count, tally, fifo_tally):
+    def __init__(self, str topic, bytes field, key_prefix, queue_count, row, fifo_row):
         self.topic, self.field, self.key_prefix = topic, field, key_prefix
-        self.queue_count, self.tally, self.fifo_tally = queue_count, tally, fifo_tally
+        self.queue_count, self.row, self.fifo_row = queue_count, row, fifo_row
         self.group = -1
         self.queues = <uint32_t*>PyMem_Malloc(max(self.queue_count, 1) * sizeof(uint32_t))
         if self.queues == NULL:
@@ -474,6 +483,8 @@ cdef class Known:
 
     def forget_destinations(self):
         """Topics have changed."""
+        global times_forgotten
+        times_forgotten += 1
         self.destinations = {}
         self.destination = None
 
@@ -752,6 +763,8 @@ cdef void* grown(void* memory, size_t size_bytes) except NULL:
 # A group.
 
 cdef int64_t group_number = 0
+# How often topics have changed, for all brokers of this process.
+cdef int64_t times_forgotten = 0
 
 cdef struct Part:
     PyObject* connection
@@ -783,9 +796,11 @@ cdef class PlainSends:
     cdef readonly int64_t size_bytes
     """Of their records."""
     cdef readonly int64_t last_place
+    cdef int64_t times_forgotten
 
     def __cinit__(self):
         self.kept = []
+        self.times_forgotten = times_forgotten
 
     def __dealloc__(self):
         PyMem_Free(self.parts)
@@ -834,7 +849,9 @@ cdef class PlainSends:
         group_number += 1
         self.queue_count = self.key_count = 0
         self.size_bytes = 0
-        self.resolved, self.numbers = [], {}
+        self.resolved = []
+        # Only if topics have changed between two runs, there may be two destinations for one queue.
+        self.numbers = None if self.times_forgotten == times_forgotten else {}
         for number in range(self.part_count):
             part = &self.parts[number]
             fixed = fixed_bytes(len(<bytes>part.born_host or store_host), len(store_host))
@@ -863,18 +880,20 @@ cdef class PlainSends:
             queue = destination.table.get(queue_id)
         if queue is None:
             queue = create(destination.topic, queue_id)
-        # Topics may have changed between two runs: then there are two destinations for one queue.
-        cdef uint32_t known = self.numbers.get(queue, 0)
-        if known:
-            destination.queues[queue_id] = known
-            return known
+        cdef uint32_t known = 0
+        if self.numbers is not None:
+            known = self.numbers.get(queue, 0)
+            if known:
+                destination.queues[queue_id] = known
+                return known
         if self.queue_count == self.queue_room:
             self.queue_room = self.queue_room * 2 or 16
             self.queues = <Queue*>grown(self.queues, self.queue_room * sizeof(Queue))
         self.queues[self.queue_count] = Queue(queue.next_offset, 0, <PyObject*>destination, queue_id, NULL)
         self.queue_count += 1
         self.resolved.append(queue)
-        self.numbers[queue] = self.queue_count
+        if self.numbers is not None:
+            self.numbers[queue] = self.queue_count
         destination.queues[queue_id] = <uint32_t>self.queue_count
         return <uint32_t>self.queue_count
 
@@ -913,12 +932,12 @@ cdef class PlainSends:
         cdef Part* part
         cdef Send* send
         cdef Queue* queue
-        cdef bytes data
-        found = []
+        cdef bytearray data
+        cdef list found = []
         for number in range(self.queue_count):
             queue = &self.queues[number]
-            data = PyBytes_FromStringAndSize(NULL, queue.count * ENTRY_BYTES)
-            queue.entries = <byte*>PyBytes_AS_STRING(data)
+            data = PyByteArray_FromStringAndSize(NULL, queue.count * ENTRY_BYTES)
+            queue.entries = <byte*>PyByteArray_AS_STRING(data)
             found.append((self.resolved[number], data))
         for number in range(self.part_count):
             part = &self.parts[number]
@@ -1008,25 +1027,17 @@ cdef class PlainSends:
         return hashes, places
 
     def count_puts(self):
-        """Add the messages to the tallies of their topics."""
-        cdef Py_ssize_t number, at, first = 0
+        """Count the messages in the rows of their topics."""
+        cdef Py_ssize_t number, at
         cdef Part* part
         cdef Send* send
-        cdef Send* run_of = NULL
-        sizes = []
+        cdef Destination destination
         for number in range(self.part_count):
             part = &self.parts[number]
             for at in range(part.start, part.stop):
                 send = &(<SendRun>part.run).sends[at]
-                if run_of != NULL and (
-                    send.destination != run_of.destination or send.is_ordered != run_of.is_ordered
-                ):
-                    tally_of(run_of).add_all(sizes)
-                    sizes = []
-                run_of = send
-                sizes.append(send.size_bytes)
-        if run_of != NULL:
-            tally_of(run_of).add_all(sizes)
+                destination = <Destination>send.destination
+                count_message((destination.fifo_row if send.is_ordered else destination.row).data.as_longlongs, send.size_bytes)
 
     def requests(self, bint held):
         """How many requests of each code have an answer that waits until the messages are safe, or the others."""
@@ -1086,9 +1097,13 @@ cdef inline bint is_held(const Part* part, const Send* send) noexcept nogil:
     return part.is_awaited and send.waits and not send.is_oneway
 
 
-cdef object tally_of(const Send* send):
-    cdef Destination destination = <Destination>send.destination
-    return destination.fifo_tally if send.is_ordered else destination.tally
+cdef inline void count_message(long long* row, uint32_t size_bytes) noexcept nogil:
+    cdef int edge = 0
+    while edge < EDGE_COUNT and size_bytes > EDGES[edge]:
+        edge += 1
+    row[COUNTED] += 1
+    row[COUNTED_BYTES] += size_bytes
+    row[COUNTED_SIZES + edge] += 1
 
 
 cdef Py_ssize_t fixed_bytes(Py_ssize_t born_bytes, Py_ssize_t store_bytes):

@@ -9,8 +9,7 @@ from cometmq.testing.fake_clock import FakeClock
 def ten_seconds(stats: BrokerStats, clock: FakeClock, count: int, *, times: int = 1) -> None:
     for _ in range(times):
         tally = stats.topic_put("T")
-        tally.count += count
-        tally.size_bytes += count * 100
+        tally.add_all([100] * count)
         clock.advance(10)
         stats.sample()
 
@@ -95,7 +94,7 @@ def test_the_total_survives_a_deleted_topic() -> None:
 
 def test_slow_appends_are_counted_by_duration() -> None:
     stats = BrokerStats(FakeClock())
-    stats.topic_put("T").count += 10
+    stats.topic_put("T").add_all([1] * 10)
     stats.slow_put(7.5)
     stats.slow_put(30_000)
     assert stats.put_max_ms == 30_000

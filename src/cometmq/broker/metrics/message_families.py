@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from cometmq.broker.broker_stats import SIZE_EDGES, BrokerStats, PutTally, Tally
+from cometmq.broker.broker_stats import BrokerStats, PutTally, Tally
 from cometmq.broker.metrics.names import flag, is_system
 from cometmq.broker.pop.pop_topics import retry_origin
+from cometmq.model.messages.counted_row import SIZE_EDGES
 from cometmq.model.names import DLQ_PREFIX, RETRY_PREFIX
 from cometmq.monitor.family import Family, Histogram, LabelValues, Value, counter, histogram
 

@@ -48,7 +48,7 @@ class PlainSends(PlainMessages, Protocol):
         ...
 
     def count_puts(self) -> None:
-        """Add the messages to the tallies of their topics."""
+        """Count the messages in the tallies of their topics."""
         ...
 
     def requests(self, held: bool, /) -> dict[int, int]:
@@ -107,8 +107,8 @@ class KnownSends:
             topic_field(name),
             key_prefix(topic),
             target.queue_count,
-            target.tally,
-            target.fifo_tally,
+            target.tally.row,
+            target.fifo_tally.row,
         )
         return made
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from cometmq.broker.broker_stats import MEDIUM_BYTES, SMALL_BYTES, PutTally
+from cometmq.broker.broker_stats import PutTally
 from cometmq.broker.send.plain_sends import PlainSends, no_sends
 from cometmq.broker.send.send_answers import Held, SendAnswers
 from cometmq.broker.send.send_properties import SendProperties
@@ -220,13 +220,7 @@ class SendGroup:
             stored.queue_offsets,
             strict=True,
         ):
-            tally.count += 1
-            tally.size_bytes += size
-            if size > SMALL_BYTES:
-                if size <= MEDIUM_BYTES:
-                    tally.medium_count += 1
-                else:
-                    tally.large(size)
+            tally.add(size)
             if is_held:
                 held.append((connection, command, queue_id, place, queue_offset))
             elif not command.flag & FLAG_ONEWAY:

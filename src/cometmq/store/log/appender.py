@@ -163,8 +163,7 @@ class Appender:
         self._flusher.store_timestamp = timestamp
         self._last_record = new.last_place
         # Entries before keys: the index may have to read from the disk first.
-        for queue, entries in new.entries():
-            self._queues.append_batch(queue, entries)
+        self._queues.append_batches(new.entries())
         if index is not None:
             index.add_hashed(*new.keys(), timestamp)
         self._watermarks.put(log.end)

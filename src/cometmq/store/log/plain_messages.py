@@ -52,7 +52,7 @@ class PlainMessages(Protocol):
         """The records one after the other, the first of them at ``place``."""
         ...
 
-    def entries(self) -> list[tuple[ConsumeQueue, bytes]]:
+    def entries(self) -> list[tuple[ConsumeQueue, bytearray]]:
         """The new entries of each queue."""
         ...
 

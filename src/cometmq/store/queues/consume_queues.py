@@ -145,16 +145,22 @@ class ConsumeQueues:
 
     def append_batch(self, queue: ConsumeQueue, entries: bytes) -> None:
         """Add several entries at once."""
-        count = len(entries) // ENTRY_BYTES
-        if queue.waiting is None:
-            queue.waiting = bytearray(entries)
-            self._waiting.append(queue)
-            if queue.first_start < 0:
-                self._new_count += 1
-        else:
-            queue.waiting += entries
-        queue.next_offset += count
-        self.waiting_count += count
+        self.append_batches([(queue, bytearray(entries))])
+
+    def append_batches(self, batches: list[tuple[ConsumeQueue, bytearray]]) -> None:
+        """Add several entries to each of several queues, in one call: there may be one for each of many queues. The
+        bytes are kept, not copied."""
+        for queue, entries in batches:
+            count = len(entries) // ENTRY_BYTES
+            if queue.waiting is None:
+                queue.waiting = entries
+                self._waiting.append(queue)
+                if queue.first_start < 0:
+                    self._new_count += 1
+            else:
+                queue.waiting += entries
+            queue.next_offset += count
+            self.waiting_count += count
 
     def append_all(
         self,

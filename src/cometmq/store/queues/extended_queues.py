@@ -100,9 +100,10 @@ class ExtendedConsumeQueues(ConsumeQueues):
             tags_code = self._add_unit(queue, unit)
         super().append(queue, physical_offset, size_bytes, tags_code)
 
-    def append_batch(self, queue: ConsumeQueue, entries: bytes) -> None:
-        for entry in ENTRY.iter_unpack(entries):
-            self.append(queue, *entry)
+    def append_batches(self, batches: list[tuple[ConsumeQueue, bytearray]]) -> None:
+        for queue, entries in batches:
+            for entry in ENTRY.iter_unpack(entries):
+                self.append(queue, *entry)
 
     @property
     def is_write_due(self) -> bool:
