@@ -30,11 +30,11 @@ logger = logging.getLogger("cometmq.store")
 WAITING_MIN: Final = 1024
 """Entries kept in memory, for all queues together, before a round starts."""
 
-WAITING_PER_QUEUE: Final = 16
+WAITING_PER_QUEUE: Final = 32
 """A write costs the same for one entry as for many, so with many queues a round waits for this many each."""
 
-WAITING_MAX: Final = 262_144
-"""But it never waits for more than this in total, about 32 MB."""
+WAITING_MAX: Final = 524_288
+"""But it never waits for more than this in total, about 64 MB."""
 
 ROUND_PART: Final = 32
 """Queues written at a time, about 0.2 ms."""
@@ -216,7 +216,10 @@ class ConsumeQueues:
         count = min(ROUND_PART if count is None else count, len(queues))
         asked = min(count + ASKED_AHEAD, len(queues))
         for at in range(self._asked + 1, asked + 1):
-            queues[-at].prefetch(self.open_files)
+            queue = queues[-at]
+            # What was written since the last sync is in memory.
+            if queue.dirty_epoch != self._epoch:
+                queue.prefetch(self.open_files)
         self._asked = max(asked, self._asked)
         for _ in range(count):
             self._write(queues[-1])

@@ -199,7 +199,7 @@ def test_units_of_queue_entries(rig: Any, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_stats_by_name_and_key(rig: Any) -> None:
     tally = rig.stats.topic_put("t")
-    tally.count, tally.size_bytes = 60, 6000
+    tally.add_all([100] * 60)
     rig.stats.sample()
     figures = rig.json(315, {"statsName": "TOPIC_PUT_NUMS", "statsKey": "t"})
     assert figures["statsMinute"]["sum"] == 60
@@ -213,7 +213,7 @@ def test_stats_by_name_and_key(rig: Any) -> None:
 def test_runtime_info_counts_what_happened(make_rig: Any) -> None:
     rig = make_rig(flushDiskType="SYNC_FLUSH")
     tally = rig.stats.topic_put("t")
-    tally.count, tally.size_bytes = 4, 1000
+    tally.add_all([250] * 4)
     rig.stats.put_failed_count = 2
     rig.clock.advance(65)
     rig.flow.measured(17.0, 0)

@@ -88,7 +88,7 @@ def test_a_deleted_topic_takes_queues_offsets_and_figures_with_it(rig: Any) -> N
     rig.topic("Orders")
     rig.add("Orders", 0, 1, 2)
     rig.offsets.commit("g", "Orders", 0, 1)
-    rig.stats.topic_put("Orders").count = 5
+    rig.stats.topic_put("Orders").add_all([1] * 5)
     assert rig.ask(215, {"topic": "Orders"}).code == 0
     assert rig.topics.names() == []
     assert rig.store.queue_ids("Orders") == []
