@@ -166,21 +166,20 @@ class Offsets:
         for queue, offset in offsets.items():
             if offset < 0:
                 raise UsageError(f"expected an offset of at least 0 in {queue}, got {offset}")
-        by_address: dict[str, list[MessageQueue]] = {}
+        by_address: dict[str, dict[MessageQueue, int]] = {}
         for topic in {queue.topic for queue in offsets}:
             addresses = await self._calls.masters_of(topic)
-            for queue in offsets:
+            for queue, offset in offsets.items():
                 if queue.topic != topic:
                     continue
                 if queue.broker_name not in addresses:
                     raise no_such(f"topic {topic!r} at broker", queue.broker_name, [*addresses])
-                by_address.setdefault(addresses[queue.broker_name], []).append(queue)
+                by_address.setdefault(addresses[queue.broker_name], {})[queue] = offset
 
-        async def ask(address: str, queue: MessageQueue) -> int:
-            await self._commit_at(address, group, queue, offsets[queue])
-            return offsets[queue]
+        async def ask(address: str) -> dict[MessageQueue, int]:
+            return await self._commit_all(address, group, by_address[address])
 
-        answers = await self._calls.fan_out.many(by_address, ask)
+        answers = await self._calls.fan_out.each(by_address, ask)
         done = {queue: at for table in answers.values() for queue, at in table.items()}
         return ResetResult(offsets=dict(sorted(done.items())), failed=answers.failed)
 
@@ -253,12 +252,12 @@ class Offsets:
         try:
             return await self._order_reset(address, header)
         except ConsumerNotOnline:
-            return await self._commit_all(address, group, moves)
+            return await self._commit_all(address, group, _after(moves))
         except BrokerReplyError as error:
             if not _has_no_position(error):
                 raise
             await self._check_offline(group, {moves[0].queue.broker_name: address})
-            return await self._commit_all(address, group, moves)
+            return await self._commit_all(address, group, _after(moves))
 
     async def _reset_queues(
         self, address: str, group: str, topic: str, moves: Sequence[OffsetMove]
@@ -267,7 +266,7 @@ class Offsets:
         settings = await read_settings(self._calls, RequestCode.GET_BROKER_CONFIG, address)
         if _SERVER_SIDE_RESET not in settings:
             await self._check_offline(group, {moves[0].queue.broker_name: address})
-            return await self._commit_all(address, group, moves)
+            return await self._commit_all(address, group, _after(moves))
         found: dict[MessageQueue, int] = {}
         for move in moves:
             header = ResetOffsetHeader(
@@ -281,7 +280,7 @@ class Offsets:
             try:
                 found |= await self._order_reset(address, header)
             except ConsumerNotOnline:
-                found |= await self._commit_all(address, group, [move])
+                found |= await self._commit_all(address, group, _after([move]))
         return found
 
     async def _order_reset(
@@ -293,11 +292,13 @@ class Offsets:
         return dict(ResetOffsets.decode(reply.body).offset_table)
 
     async def _commit_all(
-        self, address: str, group: str, moves: Sequence[OffsetMove]
+        self, address: str, group: str, offsets: Mapping[MessageQueue, int]
     ) -> dict[MessageQueue, int]:
-        for move in moves:
-            await self._commit_at(address, group, move.queue, move.after)
-        return {move.queue: move.after for move in moves}
+        # One by one: RocketMQ may lose one of two simultaneous commits of a group that is new in a topic
+        # (ConsumerOffsetManager.commitOffset).
+        for queue, offset in offsets.items():
+            await self._commit_at(address, group, queue, offset)
+        return dict(offsets)
 
     async def _commit_at(self, address: str, group: str, queue: MessageQueue, offset: int) -> None:
         header = UpdateConsumerOffsetHeader(
@@ -317,6 +318,10 @@ class Offsets:
                 f"group {group!r} is online ({', '.join(members[:3])}): stop its consumers first, "
                 "they would commit their own positions again; or reset by time"
             )
+
+
+def _after(moves: Sequence[OffsetMove]) -> dict[MessageQueue, int]:
+    return {move.queue: move.after for move in moves}
 
 
 def _has_no_position(error: BrokerReplyError) -> bool:
