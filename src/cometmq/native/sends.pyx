@@ -61,6 +61,7 @@ cdef enum:
     OFFSET_DIGITS = 16
     ELEMENT_HEAD_BYTES = 20
     ELEMENTS_MAX = 4096
+    RUN_MAX = 32  # messages; a longer stream is cut into several runs, which may be handled in different turns
 
 cdef int32_t SEND_V2 = RequestCode.SEND_MESSAGE_V2
 cdef int32_t SEND_BATCH = RequestCode.SEND_BATCH_MESSAGE
@@ -336,7 +337,7 @@ def cut_run(bytes data not None, Py_ssize_t start, Py_ssize_t frame_bytes_max):
     cdef SendRun run = None
     if end >= 0xFFFFFFFF:
         return None
-    while end - at > PREFIX_BYTES:
+    while end - at > PREFIX_BYTES and (run is None or run.count < RUN_MAX):
         length = get32(base + at)
         word = get32(base + at + 4)
         # JSON is the encoding 0. Anything else, and what is wrong with a frame, is for ``protocol.frame``.
