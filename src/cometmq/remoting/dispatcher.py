@@ -43,6 +43,9 @@ TakePull = Callable[[Connection, CutPull], bool]
 IsIdle = Callable[[], bool]
 """Whether a guard lets everything pass at present."""
 
+Vouch = Callable[[Connection, SendRun, int, int], int]
+"""Where the requests of a run end, between two messages, that a guard lets pass for certain, from the first one on."""
+
 Finish = Callable[[], None]
 """Does the work of the gathered requests of one kind, and answers them."""
 
@@ -59,6 +62,7 @@ class Dispatcher:
         """What finishes the requests of a code that is gathered; see ``gather``."""
         self.guards: list[Guard] = []
         self._idle: dict[Guard, IsIdle] = {}
+        self._vouch: dict[Guard, Vouch] = {}
         self.cut: Cut | None = None
         """What cuts runs of sends, and pulls, out of the stream."""
         self._take_run: TakeRun | None = None
@@ -97,10 +101,12 @@ class Dispatcher:
             assert code not in self.kinds, f"request code {code} is gathered already"
             self.kinds[int(code)] = finish
 
-    def stand(self, guard: Guard, is_idle: IsIdle) -> None:
-        """Add a guard that is idle now and then: while it is, it need not see the requests of a run."""
+    def stand(self, guard: Guard, is_idle: IsIdle, vouch: Vouch | None = None) -> None:
+        """Add a guard that need not see every request of a run: none while it is idle, nor those it vouches for."""
         self.guards.append(guard)
         self._idle[guard] = is_idle
+        if vouch is not None:
+            self._vouch[guard] = vouch
 
     def take_runs(self, cut_run: CutRun, take_run: TakeRun) -> None:
         """Have runs of sends cut out of what is received, and handled by ``take_run``."""
@@ -131,21 +137,43 @@ class Dispatcher:
 
     def dispatch_run(self, connection: Connection, run: SendRun) -> None:
         """Handle all sends of a run; never raises."""
-        start = 0
-        if not self._are_idle():
-            passed: list[Command] = []
-            for at in starts_of(run):
-                self.dispatch(
-                    connection,
-                    decode_bytes(run.frame(at)),
-                    lambda _, command: passed.append(command),
-                )
-                if passed:
-                    passed.clear()
-                else:
-                    self._take(connection, run, start, at)
-                    start = run.after(at)
-        self._take(connection, run, start, len(run))
+        start = at = 0
+        stop = len(run)
+        vouching = self._vouching()
+        while at < stop:
+            if vouching is not None:
+                at = _vouched(vouching, connection, run, at)
+                if at == stop:
+                    break
+            if self._passes(connection, run, at):
+                at = run.after(at)
+            else:
+                self._take(connection, run, start, at)
+                start = at = run.after(at)
+                # Somebody who wants to be refused must not make guards look at the rest again and again.
+                vouching = None
+        self._take(connection, run, start, stop)
+
+    def _vouching(self) -> list[Vouch] | None:
+        """What all guards vouch with that are not idle; None if one of them wants to see each request."""
+        found = []
+        for guard in self.guards:
+            test = self._idle.get(guard)
+            if test is not None and test():
+                continue
+            vouch = self._vouch.get(guard)
+            if vouch is None:
+                return None
+            found.append(vouch)
+        return found
+
+    def _passes(self, connection: Connection, run: SendRun, at: int) -> bool:
+        """Whether the guards let a request of a run pass; if not, it is answered."""
+        passed: list[Command] = []
+        self.dispatch(
+            connection, decode_bytes(run.frame(at)), lambda _, command: passed.append(command)
+        )
+        return bool(passed)
 
     def _take(self, connection: Connection, run: SendRun, start: int, stop: int) -> None:
         if start == stop:
@@ -288,6 +316,14 @@ class Dispatcher:
             command.code,
             reason[:REASON_CHARS_MAX],
         )
+
+
+def _vouched(vouching: list[Vouch], connection: Connection, run: SendRun, start: int) -> int:
+    """Where the requests end that all let pass."""
+    stop = len(run)
+    for vouch in vouching:
+        stop = vouch(connection, run, start, stop)
+    return stop
 
 
 def first_of(first: Cut | None, other: Cut) -> Cut:

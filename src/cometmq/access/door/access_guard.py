@@ -1,7 +1,8 @@
 """Stands before all processors: lets a request pass, or answers it with the refusal.
 
 The signature of every request is checked. What an account may do is decided once per connection, account, request code,
-topic and group, and kept until accounts change; a request that was decided before costs a lookup.
+topic and group, and kept until accounts change; a request that was decided before costs a lookup. Of the sends of a
+run, all that are alike cost one, and their signatures are checked together.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from cometmq.access.identity import Identity, Judge
 from cometmq.access.refusals import AccessRefused
 from cometmq.access.rules.need import PUB, Action
 from cometmq.model.address import split_address
+from cometmq.native.send_run import SendRun
 from cometmq.protocol.command import Command
 from cometmq.protocol.request_signature import ACCESS_KEY, PASSED_ON_FOR
 from cometmq.remoting.connection import REASON_CHARS_MAX, Connection
@@ -89,6 +91,26 @@ class AccessGuard:
         except AccessRefused as refusal:
             return self._refuse(connection, command, refusal)
         return None
+
+    def vouch(self, connection: Connection, run: SendRun, start: int, stop: int) -> int:
+        """Where the requests of a run end, from ``start`` on, that pass for certain: signed, and decided before."""
+        peer = self._peers.get(connection)
+        if peer is None or peer.subject:
+            return start
+        at = start
+        while at < stop:
+            decision = run.claim(at, self._keys)
+            if decision is None or decision not in peer.allowed:
+                break
+            signer = self._judge.signer(peer.host, decision[1])
+            if signer is None:
+                break
+            identity, verifier = signer
+            end = run.signed(at, stop, self._keys, verifier.key)
+            if end == at:
+                break
+            peer.identity, at = identity, end
+        return at
 
     def identify(self, connection: Connection, command: Command) -> Identity:
         """Whom a request comes from that was let pass. Raises AccessRefused: the account has gone meanwhile."""
