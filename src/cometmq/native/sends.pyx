@@ -17,7 +17,7 @@ from cpython.array cimport array, clone
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.object cimport PyObject
-from cpython.unicode cimport PyUnicode_DecodeASCII
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeASCII
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy, memset
 
@@ -678,7 +678,7 @@ cdef class SendRun:
             return None
         cdef const Fields* fields = &self.fields[self.sends[at].fields - 1]
         cdef int slot
-        claimed = [self.sends[at].code, self._value(fields, ACCOUNT)]
+        cdef list claimed = [self.sends[at].code, self._value(fields, ACCOUNT)]
         for name in named:
             slot = slot_by_name(name)
             if slot == PROPERTIES:
@@ -702,7 +702,7 @@ cdef class SendRun:
         cdef uint32_t same = 1u << ACCOUNT
         cdef int slot
         assert 0 <= start < stop <= self.count
-        for name in names[self.sends[start].code]:
+        for name in <tuple>names[self.sends[start].code]:
             slot = slot_by_name(name)
             if slot >= 0:
                 same |= 1u << slot
@@ -901,8 +901,9 @@ cdef class SendRun:
 
 
 cdef int slot_by_name(str name) except -2:
-    cdef bytes key = name.encode()
-    return slot_of(<Bytes>PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
+    cdef Py_ssize_t key_bytes
+    cdef const char* key = PyUnicode_AsUTF8AndSize(name, &key_bytes)
+    return slot_of(<Bytes>key, key_bytes)
 
 
 cdef void* grown(void* memory, size_t size_bytes) except NULL:

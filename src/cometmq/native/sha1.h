@@ -80,27 +80,63 @@ static void sha1_by_instructions(uint32_t state[5], const unsigned char *at, siz
 typedef uint32_t sha1_word_8 __attribute__((vector_size(32)));
 typedef uint32_t sha1_word_16 __attribute__((vector_size(64)));
 
+/* The words of a block of each message: the first of all of them, the second of all, and so on. */
+__attribute__((target("avx2")))
+static inline void sha1_load_8(sha1_word_8 w[16], const unsigned char *const *from, size_t at) {
+    uint32_t words[16][8];
+    for (int lane = 0; lane < 8; lane++)
+        for (int i = 0; i < 16; i++) words[i][lane] = sha1_word(from[lane] + at + 4 * i);
+    memcpy(w, words, sizeof words);
+}
+
+/* The same without a way through memory: rows become columns, first of squares of 2 by 2 words, then of 4 by 4, then all. */
+__attribute__((target("avx512f,avx512bw")))
+static inline void sha1_load_16(sha1_word_16 w[16], const unsigned char *const *from, size_t at) {
+    const __m512i reversed = _mm512_broadcast_i32x4(_mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203));
+    __m512i rows[16], pairs[16];
+    _Pragma("GCC unroll 16") for (int i = 0; i < 16; i++)
+        rows[i] = _mm512_shuffle_epi8(_mm512_loadu_si512(from[i] + at), reversed);
+    _Pragma("GCC unroll 8") for (int i = 0; i < 16; i += 2) {
+        pairs[i] = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
+        pairs[i + 1] = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
+    }
+    _Pragma("GCC unroll 4") for (int i = 0; i < 16; i += 4) {
+        rows[i] = _mm512_unpacklo_epi64(pairs[i], pairs[i + 2]);
+        rows[i + 1] = _mm512_unpackhi_epi64(pairs[i], pairs[i + 2]);
+        rows[i + 2] = _mm512_unpacklo_epi64(pairs[i + 1], pairs[i + 3]);
+        rows[i + 3] = _mm512_unpackhi_epi64(pairs[i + 1], pairs[i + 3]);
+    }
+    _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++) {
+        __m512i even = _mm512_shuffle_i32x4(rows[i], rows[4 + i], 0x88);
+        __m512i even_too = _mm512_shuffle_i32x4(rows[8 + i], rows[12 + i], 0x88);
+        __m512i odd = _mm512_shuffle_i32x4(rows[i], rows[4 + i], 0xdd);
+        __m512i odd_too = _mm512_shuffle_i32x4(rows[8 + i], rows[12 + i], 0xdd);
+        w[i] = (sha1_word_16)_mm512_shuffle_i32x4(even, even_too, 0x88);
+        w[4 + i] = (sha1_word_16)_mm512_shuffle_i32x4(odd, odd_too, 0x88);
+        w[8 + i] = (sha1_word_16)_mm512_shuffle_i32x4(even, even_too, 0xdd);
+        w[12 + i] = (sha1_word_16)_mm512_shuffle_i32x4(odd, odd_too, 0xdd);
+    }
+}
+
 /* Of up to as many messages as a register has lanes. Lanes that are left over do what the first one does. */
-#define SHA1_WIDE(name, word, lanes, features) \
+#define SHA1_WIDE(lanes, features) \
 __attribute__((target(features))) \
-static void name(uint32_t states[][5], const unsigned char *const *at, size_t count, size_t blocks) { \
-    uint32_t words[16][lanes]; \
-    word state[5], w[16]; \
-    for (int lane = 0; lane < lanes; lane++) \
-        for (int i = 0; i < 5; i++) state[i][lane] = states[lane < (int)count ? lane : 0][i]; \
-    for (size_t block = 0; block < blocks; block++) { \
-        for (int lane = 0; lane < lanes; lane++) { \
-            const unsigned char *from = at[lane < (int)count ? lane : 0] + 64 * block; \
-            _Pragma("GCC unroll 16") for (int i = 0; i < 16; i++) words[i][lane] = sha1_word(from + 4 * i); \
-        } \
-        memcpy(w, words, sizeof w); \
-        SHA1_BLOCK(word, state, w); \
+static void sha1_by_##lanes(uint32_t states[][5], const unsigned char *const *at, size_t count, size_t blocks) { \
+    const unsigned char *from[lanes]; \
+    sha1_word_##lanes state[5], w[16]; \
+    for (size_t lane = 0; lane < lanes; lane++) { \
+        from[lane] = at[lane < count ? lane : 0]; \
+        for (int i = 0; i < 5; i++) state[i][lane] = states[lane < count ? lane : 0][i]; \
     } \
-    for (int lane = 0; lane < (int)count; lane++) \
+    for (size_t block = 0; block < blocks; block++) { \
+        sha1_load_##lanes(w, from, 64 * block); \
+        SHA1_BLOCK(sha1_word_##lanes, state, w); \
+    } \
+    for (size_t lane = 0; lane < count; lane++) \
         for (int i = 0; i < 5; i++) states[lane][i] = state[i][lane]; \
 }
-SHA1_WIDE(sha1_by_8, sha1_word_8, 8, "avx2")
-SHA1_WIDE(sha1_by_16, sha1_word_16, 16, "avx512f,avx512bw")
+SHA1_WIDE(8, "avx2")
+SHA1_WIDE(16, "avx512f,avx512bw")
 
 static void sha1_prepare(void) {
     unsigned int a, b, c, d;

@@ -156,13 +156,21 @@ cdef inline void write_digest(byte* into, const uint32_t* state) noexcept nogil:
 cdef bint is_signature(const uint32_t* state, Bytes given) noexcept nogil:
     """Whether that is the hash in Base64. It takes as long for a signature that is nearly right as for any other."""
     cdef byte digest[DIGEST_BYTES + 1]
-    cdef byte different = given[SIGNATURE_BYTES - 1] ^ c'='
-    cdef uint32_t bits = 0
-    cdef int at
+    cdef byte made[SIGNATURE_BYTES]
+    cdef byte different = 0
+    cdef uint32_t bits
+    cdef int at, group
     write_digest(digest, state)
     digest[DIGEST_BYTES] = 0
-    for at in range(SIGNATURE_BYTES - 1):
-        if at % 4 == 0:
-            bits = <uint32_t>digest[at // 4 * 3] << 16 | <uint32_t>digest[at // 4 * 3 + 1] << 8 | digest[at // 4 * 3 + 2]
-        different |= given[at] ^ LETTERS[bits >> (18 - at % 4 * 6) & 63]
+    for group in range(SIGNATURE_BYTES // 4):
+        bits = (
+            <uint32_t>digest[3 * group] << 16 | <uint32_t>digest[3 * group + 1] << 8 | digest[3 * group + 2]
+        )
+        made[4 * group] = LETTERS[bits >> 18]
+        made[4 * group + 1] = LETTERS[bits >> 12 & 63]
+        made[4 * group + 2] = LETTERS[bits >> 6 & 63]
+        made[4 * group + 3] = LETTERS[bits & 63]
+    made[SIGNATURE_BYTES - 1] = c'='
+    for at in range(SIGNATURE_BYTES):
+        different |= given[at] ^ made[at]
     return different == 0

@@ -53,6 +53,9 @@ AnswerError = Callable[[Connection, Command, Exception], None]
 """``Dispatcher.answer_error``, for those who finish gathered requests."""
 
 
+_SEES_ALL: Final[tuple[IsIdle, Vouch | None]] = (lambda: False), None
+
+
 class Dispatcher:
     """The handlers of one server or client. May serve several ports."""
 
@@ -61,8 +64,7 @@ class Dispatcher:
         self.kinds: dict[int, Finish] = {}
         """What finishes the requests of a code that is gathered; see ``gather``."""
         self.guards: list[Guard] = []
-        self._idle: dict[Guard, IsIdle] = {}
-        self._vouch: dict[Guard, Vouch] = {}
+        self._spared: dict[Guard, tuple[IsIdle, Vouch | None]] = {}
         self.cut: Cut | None = None
         """What cuts runs of sends, and pulls, out of the stream."""
         self._take_run: TakeRun | None = None
@@ -104,9 +106,7 @@ class Dispatcher:
     def stand(self, guard: Guard, is_idle: IsIdle, vouch: Vouch | None = None) -> None:
         """Add a guard that need not see every request of a run: none while it is idle, nor those it vouches for."""
         self.guards.append(guard)
-        self._idle[guard] = is_idle
-        if vouch is not None:
-            self._vouch[guard] = vouch
+        self._spared[guard] = is_idle, vouch
 
     def take_runs(self, cut_run: CutRun, take_run: TakeRun) -> None:
         """Have runs of sends cut out of what is received, and handled by ``take_run``."""
@@ -142,7 +142,10 @@ class Dispatcher:
         vouching = self._vouching()
         while at < stop:
             if vouching is not None:
-                at = _vouched(vouching, connection, run, at)
+                end = stop
+                for vouch in vouching:
+                    end = vouch(connection, run, at, end)
+                at = end
                 if at == stop:
                     break
             if self._passes(connection, run, at):
@@ -157,11 +160,11 @@ class Dispatcher:
     def _vouching(self) -> list[Vouch] | None:
         """What all guards vouch with that are not idle; None if one of them wants to see each request."""
         found = []
+        spared = self._spared
         for guard in self.guards:
-            test = self._idle.get(guard)
-            if test is not None and test():
+            is_idle, vouch = spared.get(guard, _SEES_ALL)
+            if is_idle():
                 continue
-            vouch = self._vouch.get(guard)
             if vouch is None:
                 return None
             found.append(vouch)
@@ -187,12 +190,7 @@ class Dispatcher:
                     self.answer_error(connection, decode_bytes(run.frame(at)), error)
 
     def _are_idle(self) -> bool:
-        idle = self._idle
-        for guard in self.guards:
-            test = idle.get(guard)
-            if test is None or not test():
-                return False
-        return True
+        return self._vouching() == []
 
     def dispatch_admitted(self, connection: Connection, command: Command) -> None:
         """Handle a request of a run that the guards have let pass."""
@@ -316,14 +314,6 @@ class Dispatcher:
             command.code,
             reason[:REASON_CHARS_MAX],
         )
-
-
-def _vouched(vouching: list[Vouch], connection: Connection, run: SendRun, start: int) -> int:
-    """Where the requests end that all let pass."""
-    stop = len(run)
-    for vouch in vouching:
-        stop = vouch(connection, run, start, stop)
-    return stop
 
 
 def first_of(first: Cut | None, other: Cut) -> Cut:

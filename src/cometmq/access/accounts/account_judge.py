@@ -27,6 +27,7 @@ _ANYBODY: Final = Identity("")
 _STRANGER: Final = Identity("", is_stranger=True)
 ALL_CLUSTERS: Final = "*"
 """Only ``Cluster:*`` and ``*`` match it."""
+_ENABLED: Final = UserStatus.ENABLED
 _NO_NAME: Final = "Authorization failed. Please verify your access rights and try again."
 
 
@@ -84,7 +85,7 @@ class AccountJudge:
 
     def signer(self, host: str, name: str) -> tuple[Identity, Verifier] | None:
         user = self.accounts.users.get(name) if self._is_authenticating and name else None
-        if user is None or user.status is not UserStatus.ENABLED:
+        if user is None or user.status is not _ENABLED:
             return None
         return user.identity, user.verifier
 
