@@ -17,6 +17,15 @@ Names = Mapping[int, tuple[str, ...] | None]
 """Of fields, by request code."""
 
 
+class Claim(Protocol):
+    """What requests say about themselves."""
+
+    @property
+    def said(self) -> tuple[Any, ...]:
+        """A code, an account, and the values of some fields, with None for one that is missing."""
+        ...
+
+
 class SendRun(Protocol):
     code: int
     """``RUN``."""
@@ -40,13 +49,12 @@ class SendRun(Protocol):
         """At which message the request after that one begins."""
         ...
 
-    def claim(self, at: int, names: Names, /) -> tuple[Any, ...] | None:
-        """What the request says that begins at a message: its code, its account, and the values of fields, with None
-        for one that is missing. None: the request has to be decoded to know that."""
+    def claim(self, at: int, names: Names, /) -> Claim | None:
+        """What the request says that begins at a message. None: it has to be decoded to know that."""
         ...
 
-    def signed(self, start: int, stop: int, names: Names, key: Any, /) -> int:
-        """Where the requests end that make the same claim as the one at ``start``, with signatures that are right.
+    def signed(self, start: int, stop: int, claim: Claim, key: Any, /) -> int:
+        """Where the requests end that make this claim, with signatures that are right.
 
         Args:
             key: ``Verifier.key``.

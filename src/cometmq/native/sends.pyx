@@ -538,6 +538,25 @@ cdef class Known:
         return destination
 
 
+# What requests say that are signed.
+
+cdef class Claim:
+    """A code, an account, and the values of some fields."""
+
+    cdef readonly tuple said
+    """All three; None for a field that is missing."""
+    cdef bytes header
+    cdef Fields fields
+    cdef uint32_t same
+    cdef int32_t code
+
+    cdef object value(self, int slot):
+        if slot < 0 or not self.fields.seen >> slot & 1:
+            return None
+        cdef const char* header = PyBytes_AS_STRING(self.header)
+        return PyUnicode_DecodeASCII(header + self.fields.at[slot], self.fields.size[slot], NULL)
+
+
 # A run.
 
 cdef inline uint32_t hash_of(Bytes text, Py_ssize_t count) noexcept nogil:
@@ -662,54 +681,48 @@ cdef class SendRun:
         return <uint32_t>self.fields_count
 
     def claim(self, Py_ssize_t at, dict names not None):
-        """What the request says that begins at a message: its code, its account, and the values of fields.
+        """What the request says that begins at a message; None if it is not signed as usual.
 
         Args:
-            names: of the fields, by code.
-
-        Returns:
-            With None for a field that is missing. None if there are no names, the request is not signed as usual, or for
-            properties.
+            names: of the fields that count, by code. None if there are none for its code, or one may have escapes.
         """
         if not 0 <= at < self.count:
             raise IndexError(at)
-        cdef tuple named = names.get(self.sends[at].code)
-        if named is None or self.sends[at].fields == 0:
+        cdef const Send* send = &self.sends[at]
+        cdef tuple named = names.get(send.code)
+        if named is None or send.fields == 0:
             return None
-        cdef const Fields* fields = &self.fields[self.sends[at].fields - 1]
+        cdef Claim claim = Claim.__new__(Claim)
+        cdef Py_ssize_t header = send.frame_at + PREFIX_BYTES
         cdef int slot
-        cdef list claimed = [self.sends[at].code, self._value(fields, ACCOUNT)]
+        claim.header = self.data[header:header + get32(<Bytes>PyBytes_AS_STRING(self.data) + send.frame_at + 4)]
+        claim.fields = self.fields[send.fields - 1]
+        for slot in range(ALL_FIELDS):
+            claim.fields.at[slot] -= <uint32_t>header
+        claim.code, claim.same = send.code, 1u << ACCOUNT
+        cdef list said = [send.code, claim.value(ACCOUNT)]
         for name in named:
             slot = slot_by_name(name)
             if slot == PROPERTIES:
                 return None
-            claimed.append(self._value(fields, slot))
-        return tuple(claimed)
+            if slot >= 0:
+                claim.same |= 1u << slot
+            said.append(claim.value(slot))
+        claim.said = tuple(said)
+        return claim
 
-    cdef object _value(self, const Fields* fields, int slot):
-        if slot < 0 or not fields.seen >> slot & 1:
-            return None
-        cdef const char* base = PyBytes_AS_STRING(self.data)
-        return PyUnicode_DecodeASCII(base + fields.at[slot], fields.size[slot], NULL)
-
-    def signed(self, Py_ssize_t start, Py_ssize_t stop, dict names not None, Key key not None):
-        """Where this ends: at the first request that does not say the same as the one at ``start``, or is perhaps not
-        signed with this key; or at ``stop``."""
+    def signed(self, Py_ssize_t start, Py_ssize_t stop, Claim claim not None, Key key not None):
+        """Where this ends: at the first request that claims something else, or is perhaps not signed with this key; or
+        at ``stop``."""
         cdef SignedText texts[TOGETHER_MAX]
         cdef byte values[TOGETHER_MAX * SIGNED_TEXT_MAX]
         cdef Py_ssize_t begins[TOGETHER_MAX]
         cdef Py_ssize_t at = start, count, right
-        cdef uint32_t same = 1u << ACCOUNT
-        cdef int slot
         assert 0 <= start < stop <= self.count
-        for name in <tuple>names[self.sends[start].code]:
-            slot = slot_by_name(name)
-            if slot >= 0:
-                same |= 1u << slot
         while at < stop:
             count = 0
             while (
-                count < TOGETHER_MAX and at < stop and self._says_the_same(start, at, same)
+                count < TOGETHER_MAX and at < stop and self._claims(&self.sends[at], claim)
                 and self._signed_text(&self.sends[at], values + count * SIGNED_TEXT_MAX, &texts[count])
                 and (count == 0 or texts[0].body_bytes <= TOGETHER_BODY_MAX >= texts[count].body_bytes)
             ):
@@ -723,18 +736,21 @@ cdef class SendRun:
                 return at
         return stop
 
-    cdef bint _says_the_same(self, Py_ssize_t one, Py_ssize_t other, uint32_t same) noexcept:
-        if self.sends[one].fields == 0 or self.sends[other].fields == 0:
+    cdef bint _claims(self, const Send* send, Claim claim) noexcept:
+        if send.fields == 0 or send.code != claim.code:
             return False
         cdef Bytes base = <Bytes>PyBytes_AS_STRING(self.data)
-        cdef const Fields* a = &self.fields[self.sends[one].fields - 1]
-        cdef const Fields* b = &self.fields[self.sends[other].fields - 1]
+        cdef Bytes header = <Bytes>PyBytes_AS_STRING(claim.header)
+        cdef const Fields* own = &self.fields[send.fields - 1]
+        cdef const Fields* other = &claim.fields
+        cdef uint32_t same = claim.same
         cdef int slot
-        if self.sends[one].code != self.sends[other].code or a.seen & same != b.seen & same:
+        if own.seen & same != other.seen & same:
             return False
         for slot in range(SIGNED_FIELDS):
-            if a.seen & same & 1u << slot and (
-                a.size[slot] != b.size[slot] or memcmp(base + a.at[slot], base + b.at[slot], a.size[slot])
+            if own.seen & same & 1u << slot and (
+                own.size[slot] != other.size[slot]
+                or memcmp(base + own.at[slot], header + other.at[slot], own.size[slot])
             ):
                 return False
         return True

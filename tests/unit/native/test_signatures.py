@@ -60,7 +60,13 @@ def cut(*frames: bytes) -> Any:
 
 
 def signed(run: Any, at: int = 0, secret: str = SECRET) -> int:
-    end: int = run.signed(at, len(run), NAMES, Verifier(secret).key)
+    """Where what the request at ``at`` claims ends, with right signatures."""
+    claim = run.claim(at, NAMES)
+    return at if claim is None else ends(run, at, claim, secret)
+
+
+def ends(run: Any, at: int, claim: Any, secret: str = SECRET) -> int:
+    end: int = run.signed(at, len(run), claim, Verifier(secret).key)
     return end
 
 
@@ -69,7 +75,7 @@ class TestClaim:
         batch = encode_batch([(0, b"x", PROPERTIES.encode())] * 3)
         run = cut(request(), request(name="root"), request(body=batch, code=320))
         claims = [run.claim(at, NAMES) for at in starts_of(run)]
-        assert claims == [
+        assert [claim.said for claim in claims] == [
             (310, "bob", "Topic", None),
             (310, "root", "Topic", None),
             (320, "bob", "Topic", "PG"),
@@ -77,7 +83,7 @@ class TestClaim:
 
     def test_a_field_that_is_missing_is_none_and_one_that_is_empty_is_not(self) -> None:
         run = cut(request({**SEND, "a": ""}))
-        assert run.claim(0, {310: ("a", "c")}) == (310, "bob", "", None)
+        assert run.claim(0, {310: ("a", "c")}).said == (310, "bob", "", None)
 
     def test_codes_without_names_and_properties_are_for_others(self) -> None:
         run = cut(request())
@@ -106,8 +112,9 @@ class TestClaim:
     def test_headers_that_need_more_than_a_look(self, added: dict[str, str]) -> None:
         run = cut(request(added=added), request())
         assert run.claim(0, NAMES) is None
-        assert signed(run) == 0
-        assert signed(run, 1) == 2
+        claim = run.claim(1, NAMES)
+        assert ends(run, 0, claim) == 0
+        assert ends(run, 1, claim) == 2
 
     def test_requests_of_nobody(self) -> None:
         for missing in ("AccessKey", "Signature"):
@@ -116,7 +123,7 @@ class TestClaim:
             del command.ext[missing]
             run = cut(encode_bytes(command))
             assert run.claim(0, NAMES) is None
-            assert signed(run) == 0
+            assert ends(run, 0, cut(request()).claim(0, NAMES)) == 0
 
     def test_a_field_twice_and_other_headers_are_not_cut(self) -> None:
         header = request()[8:-4]
@@ -132,7 +139,7 @@ class TestClaim:
                 run.claim(wrong, NAMES)
         for start, stop in ((-1, 1), (0, 2), (1, 1)):
             with pytest.raises(AssertionError):
-                run.signed(start, stop, NAMES, Verifier(SECRET).key)
+                run.signed(start, stop, run.claim(0, NAMES), Verifier(SECRET).key)
 
 
 def frame_of(header: bytes, body: bytes = b"body") -> bytes:
@@ -150,8 +157,22 @@ class TestSigned:
             # The group does not count for this code.
             *[request(), request({**SEND, "a": "PG2"})],
         )
-        ends = [signed(run, at) for at in range(len(run))]
-        assert ends == [3, 3, 3, 5, 5, 6, 8, 8]
+        assert [signed(run, at) for at in range(len(run))] == [3, 3, 3, 5, 5, 6, 8, 8]
+
+    def test_a_claim_outlives_its_run(self) -> None:
+        other = request({"g": "1", **dict(reversed(SEND.items()))}, b"another")
+        claim = cut(request(), other).claim(1, NAMES)
+        again = cut(*[other, request(), request()], request({**SEND, "b": "Topic2"}))
+        assert ends(again, 0, claim) == 3
+        assert ends(again, 3, claim) == 3
+        for changed in ({"b": "Topic", "a": "PG"}, {"b": "Topi"}, {"b": "Topic2"}, {"b": "topic"}):
+            same = changed["b"] == "Topic"
+            assert ends(cut(request({**SEND, **changed})), 0, claim) == same
+        assert ends(cut(request(name="bo")), 0, claim) == 0
+        fields = {name: value for name, value in SEND.items() if name != "a"}
+        claim = cut(request(fields)).claim(0, {310: ("a", "b")})
+        assert ends(cut(request()), 0, claim) == 0
+        assert ends(cut(request(fields)), 0, claim) == 1
 
     @pytest.mark.parametrize("wrong_at", [0, 1, 15, 16, 17, 39])
     def test_it_ends_at_the_first_wrong_signature(self, wrong_at: int) -> None:
@@ -263,19 +284,19 @@ def test_what_is_signed_is_what_the_verifier_says(
         assert command.ext is not None
         claim = run.claim(0, NAMES)
         if claim is not None:
-            assert claim == (310, command.ext["AccessKey"], command.ext["b"], None)
+            assert claim.said == (310, command.ext["AccessKey"], command.ext["b"], None)
         is_right = verifier.is_signed(command)
         assert not signed(run) or is_right
         if claim is not None and "\0" not in command.ext["i"]:
             assert signed(run) == is_right
     run = cut(*(request(dict(fields), body, added=added) for fields, added, body in made))
     if run is not None:
-        ends = [signed(run, at) for at in range(len(run))]
-        assert all(one <= other for one, other in pairwise(ends))
-        for at, end in enumerate(ends):
+        found = [signed(run, at) for at in range(len(run))]
+        assert all(one <= other for one, other in pairwise(found))
+        for at, end in enumerate(found):
             for between in range(at, end):
                 assert verifier.is_signed(decode_bytes(run.frame(between)))
-                assert run.claim(between, NAMES) == run.claim(at, NAMES)
+                assert run.claim(between, NAMES).said == run.claim(at, NAMES).said
 
 
 class TestKey:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import ipaddress
 import logging
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from cometmq.access.door.audit_watch import Audit
 from cometmq.access.identity import Identity, Judge
 from cometmq.access.refusals import AccessRefused
 from cometmq.access.rules.need import PUB, Action
 from cometmq.model.address import split_address
-from cometmq.native.send_run import SendRun
+from cometmq.native.send_run import Claim, SendRun
 from cometmq.protocol.command import Command
 from cometmq.protocol.request_signature import ACCESS_KEY, PASSED_ON_FOR
 from cometmq.remoting.connection import REASON_CHARS_MAX, Connection
@@ -32,10 +32,18 @@ _NONE: Final = ""
 """Stands for a field that a request code does not have."""
 
 
+class _Known(NamedTuple):
+    """What requests of a run may claim that are signed with a key."""
+
+    claim: Claim
+    key: Any
+    identity: Identity
+
+
 class _Peer:
     """What is known about one connection."""
 
-    __slots__ = ("allowed", "host", "identity", "subject")
+    __slots__ = ("allowed", "host", "identity", "known", "subject")
 
     def __init__(self, host: str, subject: str) -> None:
         self.host = host
@@ -43,6 +51,8 @@ class _Peer:
         self.identity: Identity | None = None
         """Of the last request; None if it was of nobody known."""
         self.allowed: set[tuple[object, ...]] = set()
+        self.known: _Known | None = None
+        """Of the last run, which the next one goes on with."""
 
 
 class AccessGuard:
@@ -95,22 +105,28 @@ class AccessGuard:
     def vouch(self, connection: Connection, run: SendRun, start: int, stop: int) -> int:
         """Where the requests of a run end, from ``start`` on, that pass for certain: signed, and decided before."""
         peer = self._peers.get(connection)
-        if peer is None or peer.subject:
+        if peer is None or peer.subject or start == stop:
             return start
-        at = start
+        at, known = start, peer.known
+        if known is not None and (end := run.signed(at, stop, known.claim, known.key)) > at:
+            peer.identity, at = known.identity, end
         while at < stop:
-            decision = run.claim(at, self._keys)
-            if decision is None or decision not in peer.allowed:
+            known = self._known(peer, run, at)
+            if known is None or (end := run.signed(at, stop, known.claim, known.key)) == at:
                 break
-            signer = self._judge.signer(peer.host, decision[1])
-            if signer is None:
-                break
-            identity, verifier = signer
-            end = run.signed(at, stop, self._keys, verifier.key)
-            if end == at:
-                break
-            peer.identity, at = identity, end
+            peer.known, peer.identity, at = known, known.identity, end
         return at
+
+    def _known(self, peer: _Peer, run: SendRun, at: int) -> _Known | None:
+        """What the request claims that begins there, if only its signature has to be looked at."""
+        claim = run.claim(at, self._keys)
+        if claim is None or claim.said not in peer.allowed:
+            return None
+        signer = self._judge.signer(peer.host, claim.said[1])
+        if signer is None:
+            return None
+        identity, verifier = signer
+        return _Known(claim, verifier.key, identity)
 
     def identify(self, connection: Connection, command: Command) -> Identity:
         """Whom a request comes from that was let pass. Raises AccessRefused: the account has gone meanwhile."""
@@ -160,6 +176,7 @@ class AccessGuard:
         """Accounts have changed."""
         for peer in self._peers.values():
             peer.allowed.clear()
+            peer.known = None
 
     def _meet(self, connection: Connection) -> _Peer:
         subject = connection.subject if self._subject_is_account else ""

@@ -299,7 +299,7 @@ class TestRuns:
 
     @pytest.fixture
     def peer(self) -> Connection:
-        return connection()
+        return cast(Connection, connection())
 
     @pytest.fixture
     def guard(self, judge: CountingJudge, peer: Connection) -> AccessGuard:
@@ -363,6 +363,7 @@ class TestRuns:
         self, guard: AccessGuard, peer: Connection, judge: CountingJudge
     ) -> None:
         run = run_of(send())
+        assert guard.vouch(peer, run, 0, 1) == 1
         bob = USERS.users["bob"]
         for users in (
             {},
@@ -370,13 +371,14 @@ class TestRuns:
             {"bob": replace(bob, status=UserStatus.DISABLED)},
         ):
             judge.accounts = Accounts(users, USERS.acls)
-            # Even if the decision were kept.
+            guard.forget_all()
             assert guard.vouch(peer, run, 0, 1) == 0
             assert guard.guard(peer, decode_bytes(run.frame(0))) is not None
+            assert guard.vouch(peer, run, 0, 1) == 0
         judge.accounts = USERS
-        assert guard.vouch(peer, run, 0, 1) == 1
-        guard.forget_all()
         assert guard.vouch(peer, run, 0, 1) == 0
+        assert guard.guard(peer, decode_bytes(run.frame(0))) is None
+        assert guard.vouch(peer, run, 0, 1) == 1
 
     def test_where_nobody_signs(self, peer: Connection) -> None:
         judge = AccountJudge(USERS, RULES, cluster="C", is_authenticating=False)
@@ -410,4 +412,6 @@ class TestRuns:
         assert guard.account_of(peer) == "long-name"
         everybody: Matches = lambda host: True  # noqa: E731
         judge.table = PlainTable({"long-name": account}, white=(everybody,))
+        guard.forget_all()
+        assert guard.guard(peer, command) is None
         assert guard.vouch(peer, run, 0, 1) == 0
