@@ -190,6 +190,7 @@ def compare(one: Outcome, other: Outcome) -> Iterator[str]:
         ("closed", one.closed, other.closed),
         ("errors", one.errors, other.errors),
         ("failures", one.failures, other.failures),
+        ("callers", one.callers, other.callers),
     ):
         if first != second:
             yield f"{title}: {first}\n     not: {second}"

@@ -16,6 +16,7 @@ from tests.hostile.mutations import Mutations
 from cometmq.model.messages.batch import BatchElement, encode_batch
 from cometmq.protocol.command import BINARY, FLAG_ONEWAY, JSON, Command
 from cometmq.protocol.frame import encode_bytes
+from cometmq.protocol.request_signature import PASSED_ON_FOR, sign
 
 PEERS: Final = 4
 STEPS_MAX: Final = 30
@@ -23,6 +24,8 @@ RUN_MAX: Final = 40
 TOPICS: Final = ("T0", "T1", "A-topic_with|odd%name", "T" * 127, "%RETRY%CG", "No such topic!")
 TAGS: Final = ("", "A", "B", "Aa", "BB", "Ünïcode")
 """``Aa`` and ``BB`` have one hash in Java."""
+ACCOUNTS: Final = {"alice": "her secret", "bob": "his secret", "root": "r" * 100}
+"""With their secrets. ``bob`` may publish to few topics; ``root`` may do everything."""
 SEPARATORS: Final = ("\x01", "\x02")
 
 MACHINE_CODES: Final = frozenset({28, 30, 301, 307, 315, 317, 3000, 3001})
@@ -47,17 +50,24 @@ class Pass(NamedTuple):
     seconds: float
 
 
+class Judge(NamedTuple):
+    """The accounts are others from now on; those that are named are disabled."""
+
+    disabled: tuple[str, ...]
+
+
 class Restart(NamedTuple):
     """The broker stops in good order, and begins anew on its files."""
 
 
-Step = Feed | Leave | Pass | Restart
+Step = Feed | Leave | Pass | Judge | Restart
 
 
 class Scenario(NamedTuple):
     seed: int
     settings: dict[str, str]
     steps: list[Step]
+    has_accounts: bool = False
 
 
 def scenario(seed: int) -> Scenario:
@@ -72,7 +82,8 @@ def scenario(seed: int) -> Scenario:
         "mappedFileSizeConsumeQueueExt": "4096",
         "messageIndexEnable": random.choice(("true", "true", "false")),
     }
-    maker = _Frames(seed, random)
+    has_accounts = random.random() < 0.4
+    maker = _Frames(seed, random, has_accounts=has_accounts)
     steps: list[Step] = [
         Feed(0, [b"".join(map(maker.create_topic, ("T0", "T1")))], is_one_turn=True)
     ]
@@ -82,13 +93,15 @@ def scenario(seed: int) -> Scenario:
             steps.append(_feed(random, maker))
         elif chance < 0.87:
             steps.append(Restart())
+        elif chance < 0.89 and has_accounts:
+            steps.append(Judge(random.choice(((), (), ("bob",), ("alice", "bob")))))
         elif chance < 0.95:
             steps.append(Pass(random.choice((0.001, 0.1, 1.0, 5.0, 30.0))))
         else:
             steps.append(Leave(random.randrange(PEERS)))
     # So that all that is parked and delayed comes to its end.
     steps.append(Pass(40.0))
-    return Scenario(seed, settings, steps)
+    return Scenario(seed, settings, steps, has_accounts)
 
 
 def _feed(random: Random, maker: _Frames) -> Feed:
@@ -113,8 +126,10 @@ def _feed(random: Random, maker: _Frames) -> Feed:
 class _Frames:
     """Requests as clients make them, most of them in runs of one kind, and some that no client makes."""
 
-    def __init__(self, seed: int, random: Random) -> None:
+    def __init__(self, seed: int, random: Random, *, has_accounts: bool) -> None:
         self._random = random
+        self._has_accounts = has_accounts
+        self._account = "root"
         self._mutations = Mutations(seed)
         self._mutated = 0
         self._opaque = 0
@@ -123,6 +138,7 @@ class _Frames:
         random = self._random
         make, most = random.choices(_RUNS, _WEIGHTS)[0]
         count = random.randint(1, most)
+        self._account = random.choice(("alice", "alice", "bob", "root", "eve"))
         return b"".join(make(self) for _ in range(count))
 
     def create_topic(self, name: str, queues: str = "4", perm: str = "6") -> bytes:
@@ -311,7 +327,7 @@ class _Frames:
             fields["queueOffset"] = self._mostly(random.choice("01259"), "100", "-1", "07")
             fields["commitOffset"] = self._mostly("0", "1", "3", "-1")
             self._opaque += 1
-            frames.append(encode_bytes(Command(11, fields, opaque=self._opaque)))
+            frames.append(encode_bytes(self._signed(Command(11, fields, opaque=self._opaque))))
         return b"".join(frames)
 
     def reset(self) -> bytes:
@@ -451,7 +467,25 @@ class _Frames:
             encoding = random.choice((JSON, JSON, BINARY)) if code < 2**15 else JSON
         opaque = self._opaque if random.random() < 0.95 else random.choice((-1, 2**31 - 1, 0))
         command = Command(code, fields, body, flag, opaque, remark, language, version, encoding)
-        return encode_bytes(command)
+        return encode_bytes(self._signed(command))
+
+    def _signed(self, command: Command) -> Command:
+        """In most cases as the account of the run; topics and accounts are made by one that may."""
+        random = self._random
+        if not self._has_accounts:
+            return command
+        chance = random.random()
+        name = self._account if chance > 0.02 else random.choice(("alice", "bob", "root", "", "é"))
+        if command.code in (17, 215):
+            name = "root"
+        if chance > 0.97:
+            return command
+        token = "a token" if chance > 0.96 else None
+        sign(command, name, ACCOUNTS.get(name, "another") if chance < 0.94 else "wrong", token)
+        if chance < 0.04:
+            added = random.choice(("__ZONE_NAME", "_UNIQUE_KEY_QUERY", PASSED_ON_FOR, "Signature"))
+            command.ext = {**(command.ext or {}), added: random.choice(("bob", "x" * 28, ""))}
+        return command
 
 
 _Make = Callable[[_Frames], bytes]

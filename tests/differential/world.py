@@ -22,9 +22,15 @@ from random import Random
 from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 from tests.differential.calls import Calls, answers
-from tests.differential.scenario import Leave, Pass, Restart, Scenario, Step
+from tests.differential.scenario import ACCOUNTS, Judge, Leave, Pass, Restart, Scenario, Step
 
+from cometmq.access.accounts.account import Accounts, User, UserStatus, UserType
+from cometmq.access.accounts.account_judge import AccountJudge
+from cometmq.access.accounts.changes import merge_acl
+from cometmq.access.door.access_guard import AccessGuard
+from cometmq.access.rules.request_rules import RULES
 from cometmq.base.disk import SystemFiles
+from cometmq.protocol.bodies.auth import Acl, Policy, PolicyEntry
 from cometmq.remoting import turn as turn_module
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.endpoint import Endpoint
@@ -38,6 +44,7 @@ from cometmq.testing.network.simulated_loop import SimulatedLoop
 TURNS: Final = 6
 """Of the loop, after which everything that needs no time has been done."""
 PROCESS_LOGS: Final = "cometmq"
+ACCESS_LOG: Final = "cometmq.access"
 MEMORY_BYTES_MIN: Final = 1 << 30
 
 
@@ -47,10 +54,12 @@ class Outcome(NamedTuple):
     closed: dict[int, str]
     """Connections that the broker closed, by number, and why."""
     errors: list[str]
-    """Lines of the log that tell of something broken."""
+    """Lines of the log that tell of something broken, or of a request that accounts refused."""
     files: dict[str, bytes]
     failures: list[str]
     """What went wrong in callbacks of the loop."""
+    callers: list[str]
+    """Whose the last request of the peer was that a step was about."""
 
 
 class Transport(asyncio.Transport):
@@ -106,6 +115,11 @@ class World:
             files=cast(FaultyFiles, SystemFiles()),
         )
         self.broker.flush_on_demand()
+        self._judge = (
+            AccountJudge(accounts(()), RULES, cluster="C49") if asked.has_accounts else None
+        )
+        self._guard: AccessGuard | None = None
+        self._callers: list[str] = []
         self._ends: dict[int, tuple[Connection, Transport]] = {}
         self._numbers = 0
         self._closed: dict[int, str] = {}
@@ -124,9 +138,13 @@ class World:
             _errors.lines.copy(),
             _files(self._directory),
             [repr(failure) for failure in self.loop.failures],
+            self._callers,
         )
 
     def _listen(self) -> None:
+        if self._judge is not None:
+            self._guard = AccessGuard(self._judge)
+            self.broker.ports.guard(self._guard.guard, vouch=self._guard.vouch)
         self._endpoint = Endpoint(self.broker.ports.main, ConnectionLimits(), self._gone)
 
     async def _stop(self) -> None:
@@ -147,6 +165,10 @@ class World:
         elif isinstance(step, Leave):
             self._leave(step.peer)
             await self._settle()
+        elif isinstance(step, Judge):
+            if self._judge is not None and self._guard is not None:
+                self._judge.accounts = accounts(step.disabled)
+                self._guard.forget_all()
         else:
             for piece in step.pieces:
                 connection, transport = self._end(step.peer)
@@ -155,6 +177,8 @@ class World:
                 if not step.is_one_turn:
                     await self._settle()
             await self._settle()
+            if self._guard is not None and step.peer in self._ends:
+                self._callers.append(self._guard.account_of(self._ends[step.peer][0]))
 
     async def _settle(self) -> None:
         for _ in range(TURNS):
@@ -208,16 +232,40 @@ class World:
 
     def _gone(self, connection: Connection) -> None:
         self.broker.ports.closed(connection)
+        if self._guard is not None:
+            self._guard.forget(connection)
+
+
+def accounts(disabled: Iterable[str]) -> Accounts:
+    users = {
+        name: User(
+            name,
+            secret,
+            UserType.SUPER if name == "root" else UserType.NORMAL,
+            UserStatus.DISABLED if name in disabled else UserStatus.ENABLED,
+        )
+        for name, secret in ACCOUNTS.items()
+    }
+    found = Accounts(users)
+    for name, resources in (("alice", ("Topic:*", "Group:*")), ("bob", ("Topic:T0",))):
+        entries = [
+            PolicyEntry(resource=resource, actions=["Pub", "Sub"], decision="Allow")
+            for resource in resources
+        ]
+        found = merge_acl(found, f"User:{name}", Acl(policies=[Policy(entries=entries)]))
+    return found
 
 
 class _Errors(logging.Handler):
-    """Keeps what servers log as errors."""
+    """Keeps what servers log as errors, and whom they refused."""
 
     def __init__(self) -> None:
-        super().__init__(logging.ERROR)
+        super().__init__(logging.WARNING)
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno < logging.ERROR and record.name != ACCESS_LOG:
+            return
         reason = f": {record.exc_info[1]!r}" if record.exc_info else ""
         self.lines.append(f"{record.getMessage()}{reason}")
 

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 
 from cometmq.access.rules.need import Action
 from cometmq.protocol.command import Command
+from cometmq.protocol.request_signature import Verifier
 
 
 class Identity(NamedTuple):
@@ -27,6 +28,10 @@ class Judge(Protocol):
 
     def identify(self, host: str, command: Command) -> Identity:
         """Raises AccessRefused if the sender is not who it says it is, or says nothing."""
+        ...
+
+    def signer(self, host: str, name: str) -> tuple[Identity, Verifier] | None:
+        """Who is let in from there, in this name, for nothing but its signature; None if ``identify`` looks at more."""
         ...
 
     def certified(self, name: str) -> Identity:

@@ -18,7 +18,7 @@ from cometmq.protocol.codes import RequestCode
 from cometmq.remoting.bounds.rates import RateLimits
 from cometmq.remoting.bounds.reached import Reached
 from cometmq.remoting.connection import Connection
-from cometmq.remoting.dispatcher import Dispatcher, Guard, IsIdle
+from cometmq.remoting.dispatcher import Dispatcher, Guard, IsIdle, Vouch
 from cometmq.remoting.server import RemotingServer
 
 log = logging.getLogger("cometmq.broker")
@@ -97,10 +97,13 @@ class RequestPorts:
         for processor in processors:
             processor.register(self.main)
 
-    def guard(self, guard: Guard, is_idle: IsIdle = lambda: False) -> None:
-        """Let ``guard`` see every request before its processor does, unless it says that it lets all of them pass."""
-        self.main.stand(guard, is_idle)
-        self.vip.stand(guard, is_idle)
+    def guard(
+        self, guard: Guard, is_idle: IsIdle = lambda: False, vouch: Vouch | None = None
+    ) -> None:
+        """Let ``guard`` see every request before its processor does, unless it says that it lets all of them pass, or
+        vouches for them."""
+        self.main.stand(guard, is_idle, vouch)
+        self.vip.stand(guard, is_idle, vouch)
 
     def on_close(self, forget: Callable[[Connection], None]) -> None:
         """Call ``forget`` with every connection that has gone, whoever closed it."""

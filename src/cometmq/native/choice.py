@@ -22,7 +22,10 @@ AUTO: Final = "auto"
 PYTHON: Final = "python"
 NATIVE: Final = "native"
 
-TWINS: Final = ("expressions", "follow", "index", "messages", "pulls", "rows", "sends")
+TWINS: Final = (
+    *("expressions", "follow", "index", "messages", "pulls", "rows", "sends"),
+    "signatures",
+)
 """All compiled modules. They were compiled together, so all of them are there or none is used."""
 
 

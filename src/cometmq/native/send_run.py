@@ -6,11 +6,24 @@ works on all at once. Everybody else takes a run apart, frame by frame.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Protocol
 
 RUN: Final = -310
 """The code of a run. Requests never have a negative one that a server handles."""
+
+
+Names = Mapping[int, tuple[str, ...] | None]
+"""Of fields, by request code."""
+
+
+class Claim(Protocol):
+    """What requests say about themselves."""
+
+    @property
+    def said(self) -> tuple[Any, ...]:
+        """A code, an account, and the values of some fields, with None for one that is missing."""
+        ...
 
 
 class SendRun(Protocol):
@@ -34,6 +47,18 @@ class SendRun(Protocol):
 
     def after(self, at: int, /) -> int:
         """At which message the request after that one begins."""
+        ...
+
+    def claim(self, at: int, names: Names, /) -> Claim | None:
+        """What the request says that begins at a message. None: it has to be decoded to know that."""
+        ...
+
+    def signed(self, start: int, stop: int, claim: Claim, key: Any, /) -> int:
+        """Where the requests end that make this claim, with signatures that are right.
+
+        Args:
+            key: ``Verifier.key``.
+        """
         ...
 
 

@@ -7,7 +7,8 @@ not plain is left to ``broker.send.send_processor``, which is the reference: wha
 store and answer.
 
 In the order of a message's way: ``cut_run``, ``SendRun.prepare``, ``PlainSends.measure``, ``lay_out``, ``entries``,
-``keys``, ``answers``. What a record consists of says ``model.messages.record_layout``.
+``keys``, ``answers``. What a record consists of says ``model.messages.record_layout``. Before that, a guard may ask a run
+who its requests say they are from, and whether they are: ``SendRun.claim`` and ``signed``.
 
 Thread rule: that of the event loop.
 """
@@ -17,10 +18,13 @@ from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndS
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.object cimport PyObject
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeASCII
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy, memset
 
 from cometmq.native.big_endian cimport get16, get32, put16, put32, put64
+from cometmq.native.signatures cimport SIGNATURE_BYTES, TOGETHER_BODY_MAX, TOGETHER_MAX, Key, SignedText
+from cometmq.native.signatures cimport TEXT_MAX as SIGNED_TEXT_MAX
 
 from cometmq.model.messages.counted_row import BYTES, MESSAGES, SIZE_EDGES, SIZES
 from cometmq.model.messages.properties import TEXT_BYTES_MAX, UNIQ_KEY
@@ -62,6 +66,12 @@ cdef enum:
     ELEMENT_HEAD_BYTES = 20
     ELEMENTS_MAX = 4096
     RUN_MAX = 32  # messages; a longer stream is cut into several runs, which may be handled in different turns
+    # The fields of a header, in the order in which their values are signed: the account, ``a`` to ``n``; the signature.
+    ACCOUNT = 0
+    PROPERTIES = 9
+    SIGNED_FIELDS = 15
+    SIGNATURE = 15
+    ALL_FIELDS = 16
 
 cdef int32_t SEND_V2 = RequestCode.SEND_MESSAGE_V2
 cdef int32_t SEND_BATCH = RequestCode.SEND_BATCH_MESSAGE
@@ -89,6 +99,14 @@ def crc32(data) -> int:
     return crc32_of(&view[0], view.shape[0]) if view.shape[0] else 0
 
 
+cdef struct Fields:
+    # Where the values of a request's fields are in the run's bytes; ``seen`` has a bit for each that is there.
+    uint32_t seen
+    uint32_t at[ALL_FIELDS]
+    uint32_t size[ALL_FIELDS]
+    bint has_others
+
+
 cdef struct Send:
     # As received; positions are those of the run's bytes. A batch has one of these for each message.
     uint32_t messages  # of the request that begins here; 0 for the other messages of a batch
@@ -100,6 +118,7 @@ cdef struct Send:
     int32_t code, opaque, flag, sys_flag, queue_id, reconsume_times
     int64_t born
     bint is_oneway, is_batch
+    uint32_t fields  # which of the run's ``Fields`` are the request's, counted from 1; 0 if it is not signed as usual
     # As prepared: what is stored of the properties, and the hashes of the keys, which belong to the run.
     uint32_t text_at, text_bytes, key_at, key_count
     int64_t tags_code
@@ -192,9 +211,19 @@ cdef enum:
     INT32_MAX = 0x7FFFFFFF
 
 
-cdef Bytes read_fields(Bytes base, Bytes at, Bytes end, Send* send) noexcept nogil:
+cdef inline int slot_of(Bytes key, Py_ssize_t key_bytes) noexcept nogil:
+    """Where ``Fields`` has a field; -1 if it has not."""
+    if key_bytes == 1 and c'a' <= key[0] <= c'n':
+        return key[0] - c'a' + 1
+    if is_text(key, key_bytes, b"AccessKey", 9):
+        return ACCOUNT
+    return SIGNATURE if is_text(key, key_bytes, b"Signature", 9) else -1
+
+
+cdef Bytes read_fields(Bytes base, Bytes at, Bytes end, Send* send, Fields* fields) noexcept nogil:
     """The custom header of a plain send; returns what follows it, or NULL."""
-    cdef uint32_t seen = 0, bit
+    cdef uint32_t bit
+    cdef int slot
     cdef Bytes key
     cdef Bytes value
     cdef Py_ssize_t key_bytes, value_bytes
@@ -202,6 +231,7 @@ cdef Bytes read_fields(Bytes base, Bytes at, Bytes end, Send* send) noexcept nog
     cdef byte letter
     send.sys_flag = send.flag = send.reconsume_times = 0
     send.is_batch = False
+    fields.seen, fields.has_others = 0, False
     if at >= end or at[0] != c'{':
         return NULL
     while True:
@@ -219,11 +249,15 @@ cdef Bytes read_fields(Bytes base, Bytes at, Bytes end, Send* send) noexcept nog
         if at == NULL:
             return NULL
         value_bytes = at - value
-        if c'a' <= letter <= c'n':
-            bit = 1u << (letter - c'a')
-            if seen & bit:
+        slot = slot_of(key, key_bytes)
+        if slot < 0:
+            fields.has_others = True
+        else:
+            bit = 1u << slot
+            if fields.seen & bit:
                 return NULL
-            seen |= bit
+            fields.seen |= bit
+            fields.at[slot], fields.size[slot] = <uint32_t>(value - base), <uint32_t>value_bytes
         if letter == c'b':
             send.topic_at, send.topic_bytes = <uint32_t>(value - base), <uint32_t>value_bytes
         elif letter == c'i':
@@ -259,13 +293,13 @@ cdef Bytes read_fields(Bytes base, Bytes at, Bytes end, Send* send) noexcept nog
         if at[0] != c',':
             return NULL
     # Topic, queue, time of birth, properties.
-    bit = 1u << 1 | 1u << 4 | 1u << 6 | 1u << 8
-    if seen & bit != bit or send.topic_bytes == 0 or send.sys_flag & TRANSACTION_BITS:
+    bit = 1u << 2 | 1u << 5 | 1u << 7 | 1u << PROPERTIES
+    if fields.seen & bit != bit or send.topic_bytes == 0 or send.sys_flag & TRANSACTION_BITS:
         return NULL
     return at + 1
 
 
-cdef bint read_header(Bytes base, Bytes at, Bytes end, Send* send) noexcept nogil:
+cdef bint read_header(Bytes base, Bytes at, Bytes end, Send* send, Fields* fields) noexcept nogil:
     """Whether the header is that of a plain send."""
     cdef uint32_t seen = 0, bit
     cdef Bytes key
@@ -286,7 +320,7 @@ cdef bint read_header(Bytes base, Bytes at, Bytes end, Send* send) noexcept nogi
         bit = 0
         if is_text(key, key_bytes, b"extFields", 9):
             bit = 1
-            at = read_fields(base, at, end, send)
+            at = read_fields(base, at, end, send, fields)
         elif is_text(key, key_bytes, b"code", 4):
             bit = 2
             at = read_number(at, end, SEND_V2, SEND_BATCH, &number)
@@ -328,12 +362,19 @@ cdef bint read_header(Bytes base, Bytes at, Bytes end, Send* send) noexcept nogi
     return True
 
 
+cdef inline bint is_signed(const Fields* fields) noexcept nogil:
+    """As usual: with an account, in Base64, and nothing in the header that an old client may not have signed."""
+    cdef uint32_t both = 1u << ACCOUNT | 1u << SIGNATURE
+    return fields.seen & both == both and not fields.has_others and fields.size[SIGNATURE] == SIGNATURE_BYTES
+
+
 def cut_run(bytes data not None, Py_ssize_t start, Py_ssize_t frame_bytes_max):
     """The plain sends at the start of what was received, or None. ``end`` of the run is where the next frame begins."""
     cdef Bytes base = <Bytes>PyBytes_AS_STRING(data)
     cdef Py_ssize_t end = PyBytes_GET_SIZE(data), at = start
     cdef int64_t length, word
     cdef Send send
+    cdef Fields fields
     cdef SendRun run = None
     if end >= 0xFFFFFFFF:
         return None
@@ -346,7 +387,7 @@ def cut_run(bytes data not None, Py_ssize_t start, Py_ssize_t frame_bytes_max):
             or length > end - at - 4
         ):
             break
-        if not read_header(base, base + at + PREFIX_BYTES, base + at + PREFIX_BYTES + word, &send):
+        if not read_header(base, base + at + PREFIX_BYTES, base + at + PREFIX_BYTES + word, &send, &fields):
             break
         send.frame_at = <uint32_t>at
         send.body_at = <uint32_t>(at + PREFIX_BYTES + word)
@@ -358,6 +399,7 @@ def cut_run(bytes data not None, Py_ssize_t start, Py_ssize_t frame_bytes_max):
         if run is None:
             run = SendRun.__new__(SendRun)
             run.data = data
+        send.fields = run.add_fields(&fields) if is_signed(&fields) else 0
         if send.is_batch:
             run.add_batch(&send, base)
         else:
@@ -508,6 +550,25 @@ cdef class Known:
         return destination
 
 
+# What requests say that are signed.
+
+cdef class Claim:
+    """A code, an account, and the values of some fields."""
+
+    cdef readonly tuple said
+    """All three; None for a field that is missing."""
+    cdef bytes header
+    cdef Fields fields
+    cdef uint32_t same
+    cdef int32_t code
+
+    cdef object value(self, int slot):
+        if slot < 0 or not self.fields.seen >> slot & 1:
+            return None
+        cdef const char* header = PyBytes_AS_STRING(self.header)
+        return PyUnicode_DecodeASCII(header + self.fields.at[slot], self.fields.size[slot], NULL)
+
+
 # A run.
 
 cdef inline uint32_t hash_of(Bytes text, Py_ssize_t count) noexcept nogil:
@@ -563,6 +624,8 @@ cdef class SendRun:
     cdef bytes data
     cdef Send* sends
     cdef Py_ssize_t count, room
+    cdef Fields* fields
+    cdef Py_ssize_t fields_count, fields_room
     cdef byte* texts
     cdef Py_ssize_t texts_bytes, texts_room
     cdef uint32_t* hashes
@@ -577,6 +640,7 @@ cdef class SendRun:
 
     def __dealloc__(self):
         PyMem_Free(self.sends)
+        PyMem_Free(self.fields)
         PyMem_Free(self.texts)
         PyMem_Free(self.hashes)
         PyMem_Free(self.powers)
@@ -619,6 +683,116 @@ cdef class SendRun:
         self.sends[self.count] = send[0]
         self.count += 1
         return 0
+
+    cdef uint32_t add_fields(self, const Fields* fields) except 0:
+        if self.fields_count == self.fields_room:
+            self.fields_room = self.fields_room * 2 or 4
+            self.fields = <Fields*>grown(self.fields, self.fields_room * sizeof(Fields))
+        self.fields[self.fields_count] = fields[0]
+        self.fields_count += 1
+        return <uint32_t>self.fields_count
+
+    def claim(self, Py_ssize_t at, dict names not None):
+        """What the request says that begins at a message; None if it is not signed as usual.
+
+        Args:
+            names: of the fields that count, by code. None if there are none for its code, or one may have escapes.
+        """
+        if not 0 <= at < self.count:
+            raise IndexError(at)
+        cdef const Send* send = &self.sends[at]
+        cdef tuple named = names.get(send.code)
+        if named is None or send.fields == 0:
+            return None
+        cdef Claim claim = Claim.__new__(Claim)
+        cdef Py_ssize_t header = send.frame_at + PREFIX_BYTES
+        cdef int slot
+        claim.header = self.data[header:header + get32(<Bytes>PyBytes_AS_STRING(self.data) + send.frame_at + 4)]
+        claim.fields = self.fields[send.fields - 1]
+        for slot in range(ALL_FIELDS):
+            claim.fields.at[slot] -= <uint32_t>header
+        claim.code, claim.same = send.code, 1u << ACCOUNT
+        cdef list said = [send.code, claim.value(ACCOUNT)]
+        for name in named:
+            slot = slot_by_name(name)
+            if slot == PROPERTIES:
+                return None
+            if slot >= 0:
+                claim.same |= 1u << slot
+            said.append(claim.value(slot))
+        claim.said = tuple(said)
+        return claim
+
+    def signed(self, Py_ssize_t start, Py_ssize_t stop, Claim claim not None, Key key not None):
+        """Where this ends: at the first request that claims something else, or is perhaps not signed with this key; or
+        at ``stop``."""
+        cdef SignedText texts[TOGETHER_MAX]
+        cdef byte values[TOGETHER_MAX * SIGNED_TEXT_MAX]
+        cdef Py_ssize_t begins[TOGETHER_MAX]
+        cdef Py_ssize_t at = start, count, right
+        assert 0 <= start < stop <= self.count
+        while at < stop:
+            count = 0
+            while (
+                count < TOGETHER_MAX and at < stop and self._claims(&self.sends[at], claim)
+                and self._signed_text(&self.sends[at], values + count * SIGNED_TEXT_MAX, &texts[count])
+                and (count == 0 or texts[0].body_bytes <= TOGETHER_BODY_MAX >= texts[count].body_bytes)
+            ):
+                begins[count] = at
+                at += self.sends[at].messages
+                count += 1
+            right = key.right(texts, count)
+            if right < count:
+                return begins[right]
+            if count == 0:
+                return at
+        return stop
+
+    cdef bint _claims(self, const Send* send, Claim claim) noexcept:
+        if send.fields == 0 or send.code != claim.code:
+            return False
+        cdef Bytes base = <Bytes>PyBytes_AS_STRING(self.data)
+        cdef Bytes header = <Bytes>PyBytes_AS_STRING(claim.header)
+        cdef const Fields* own = &self.fields[send.fields - 1]
+        cdef const Fields* other = &claim.fields
+        cdef uint32_t same = claim.same
+        cdef int slot
+        if own.seen & same != other.seen & same:
+            return False
+        for slot in range(SIGNED_FIELDS):
+            if own.seen & same & 1u << slot and (
+                own.size[slot] != other.size[slot]
+                or memcmp(base + own.at[slot], header + other.at[slot], own.size[slot])
+            ):
+                return False
+        return True
+
+    cdef bint _signed_text(self, const Send* send, byte* into, SignedText* text) noexcept:
+        """What a request signs; False if that is longer than usual."""
+        cdef Bytes base = <Bytes>PyBytes_AS_STRING(self.data)
+        cdef const Fields* fields = &self.fields[send.fields - 1]
+        cdef Py_ssize_t used = 0, size
+        cdef int slot
+        for slot in range(SIGNED_FIELDS):
+            if not fields.seen >> slot & 1:
+                continue
+            size = fields.size[slot]
+            if slot == PROPERTIES:
+                if used + TEXT_MAX > SIGNED_TEXT_MAX:
+                    return False
+                size = unescape(base + fields.at[slot], base + fields.at[slot] + size, into + used)
+                if size < 0:
+                    return False
+            elif used + size > SIGNED_TEXT_MAX:
+                return False
+            else:
+                memcpy(into + used, base + fields.at[slot], size)
+            used += size
+        text.text, text.text_bytes = into, used
+        text.body = base + send.frame_at + PREFIX_BYTES + get32(base + send.frame_at + 4)
+        text.body_bytes = base + send.frame_end - text.body
+        text.signature = base + fields.at[SIGNATURE]
+        return True
 
     def prepare(self, Py_ssize_t start, Py_ssize_t stop, Known known not None):
         """Find out where the sends from ``start`` to ``stop`` go and what is stored of their properties.
@@ -752,6 +926,12 @@ cdef class SendRun:
         self.hash_count += 1
         send.key_count += 1
         return 0
+
+
+cdef int slot_by_name(str name) except -2:
+    cdef Py_ssize_t key_bytes
+    cdef const char* key = PyUnicode_AsUTF8AndSize(name, &key_bytes)
+    return slot_of(<Bytes>key, key_bytes)
 
 
 cdef void* grown(void* memory, size_t size_bytes) except NULL:

@@ -13,7 +13,10 @@ from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Any, Final
 
+from cometmq.native.choice import twin
 from cometmq.protocol.command import Body, Command
+
+_twin = twin("signatures")
 
 ACCESS_KEY: Final = "AccessKey"
 SIGNATURE: Final = "Signature"
@@ -68,15 +71,19 @@ class Verifier:
 
     HMAC is two nested hashes whose first blocks depend on the secret alone; here they are hashed once. A check takes 2
     microseconds instead of the 7 that ``hmac`` and sorting each time take. Its repr does not show the secret.
+
+    Attributes:
+        key: the same for runs of requests that were not decoded (``native.send_run``); None without the twin.
     """
 
-    __slots__ = ("_inner", "_outer")
+    __slots__ = ("_inner", "_outer", "key")
 
     def __init__(self, secret_key: str) -> None:
         key = secret_key.encode("utf-8", "surrogatepass")
         if len(key) > _HMAC_BLOCK_BYTES:
             key = hashlib.sha1(key).digest()
         key = key.ljust(_HMAC_BLOCK_BYTES, b"\0")
+        self.key: Any = _twin.Key(key) if _twin else None
         self._inner = hashlib.sha1(bytes(byte ^ 0x36 for byte in key))
         self._outer = hashlib.sha1(bytes(byte ^ 0x5C for byte in key))
 

@@ -43,11 +43,17 @@ TakePull = Callable[[Connection, CutPull], bool]
 IsIdle = Callable[[], bool]
 """Whether a guard lets everything pass at present."""
 
+Vouch = Callable[[Connection, SendRun, int, int], int]
+"""Where the requests of a run end, between two messages, that a guard lets pass for certain, from the first one on."""
+
 Finish = Callable[[], None]
 """Does the work of the gathered requests of one kind, and answers them."""
 
 AnswerError = Callable[[Connection, Command, Exception], None]
 """``Dispatcher.answer_error``, for those who finish gathered requests."""
+
+
+_SEES_ALL: Final[tuple[IsIdle, Vouch | None]] = (lambda: False), None
 
 
 class Dispatcher:
@@ -58,7 +64,7 @@ class Dispatcher:
         self.kinds: dict[int, Finish] = {}
         """What finishes the requests of a code that is gathered; see ``gather``."""
         self.guards: list[Guard] = []
-        self._idle: dict[Guard, IsIdle] = {}
+        self._spared: dict[Guard, tuple[IsIdle, Vouch | None]] = {}
         self.cut: Cut | None = None
         """What cuts runs of sends, and pulls, out of the stream."""
         self._take_run: TakeRun | None = None
@@ -97,10 +103,10 @@ class Dispatcher:
             assert code not in self.kinds, f"request code {code} is gathered already"
             self.kinds[int(code)] = finish
 
-    def stand(self, guard: Guard, is_idle: IsIdle) -> None:
-        """Add a guard that is idle now and then: while it is, it need not see the requests of a run."""
+    def stand(self, guard: Guard, is_idle: IsIdle, vouch: Vouch | None = None) -> None:
+        """Add a guard that need not see every request of a run: none while it is idle, nor those it vouches for."""
         self.guards.append(guard)
-        self._idle[guard] = is_idle
+        self._spared[guard] = is_idle, vouch
 
     def take_runs(self, cut_run: CutRun, take_run: TakeRun) -> None:
         """Have runs of sends cut out of what is received, and handled by ``take_run``."""
@@ -131,21 +137,46 @@ class Dispatcher:
 
     def dispatch_run(self, connection: Connection, run: SendRun) -> None:
         """Handle all sends of a run; never raises."""
-        start = 0
-        if not self._are_idle():
-            passed: list[Command] = []
-            for at in starts_of(run):
-                self.dispatch(
-                    connection,
-                    decode_bytes(run.frame(at)),
-                    lambda _, command: passed.append(command),
-                )
-                if passed:
-                    passed.clear()
-                else:
-                    self._take(connection, run, start, at)
-                    start = run.after(at)
-        self._take(connection, run, start, len(run))
+        start = at = 0
+        stop = len(run)
+        vouching = self._vouching()
+        while at < stop:
+            if vouching is not None:
+                end = stop
+                for vouch in vouching:
+                    end = vouch(connection, run, at, end)
+                at = end
+                if at == stop:
+                    break
+            if self._passes(connection, run, at):
+                at = run.after(at)
+            else:
+                self._take(connection, run, start, at)
+                start = at = run.after(at)
+                # Somebody who wants to be refused must not make guards look at the rest again and again.
+                vouching = None
+        self._take(connection, run, start, stop)
+
+    def _vouching(self) -> list[Vouch] | None:
+        """What all guards vouch with that are not idle; None if one of them wants to see each request."""
+        found = []
+        spared = self._spared
+        for guard in self.guards:
+            is_idle, vouch = spared.get(guard, _SEES_ALL)
+            if is_idle():
+                continue
+            if vouch is None:
+                return None
+            found.append(vouch)
+        return found
+
+    def _passes(self, connection: Connection, run: SendRun, at: int) -> bool:
+        """Whether the guards let a request of a run pass; if not, it is answered."""
+        passed: list[Command] = []
+        self.dispatch(
+            connection, decode_bytes(run.frame(at)), lambda _, command: passed.append(command)
+        )
+        return bool(passed)
 
     def _take(self, connection: Connection, run: SendRun, start: int, stop: int) -> None:
         if start == stop:
@@ -159,12 +190,7 @@ class Dispatcher:
                     self.answer_error(connection, decode_bytes(run.frame(at)), error)
 
     def _are_idle(self) -> bool:
-        idle = self._idle
-        for guard in self.guards:
-            test = idle.get(guard)
-            if test is None or not test():
-                return False
-        return True
+        return self._vouching() == []
 
     def dispatch_admitted(self, connection: Connection, command: Command) -> None:
         """Handle a request of a run that the guards have let pass."""

@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from cometmq.base.errors import RemoteProtocolError
+from cometmq.native.send_run import RUN, SendRun
 from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import BINARY, FLAG_ONEWAY, Command
+from cometmq.protocol.frame import encode_bytes
 from cometmq.protocol.refusal import Refused
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import REMARK_CHARS_MAX, Dispatcher, Handler
+from cometmq.testing.fake_connection import FakeConnection
 
 if TYPE_CHECKING:
     from tests.unit.remoting.conftest import Peer
@@ -220,3 +224,98 @@ def test_a_request_that_nobody_knows_is_logged(
 ) -> None:
     replies(make_peer, echo, Command(9999))
     assert caplog.messages == ["unknown request peer=10.0.0.7:4711 code=9999"]
+
+
+def passes(_: bool, connection: Connection, command: Command) -> None:
+    return None
+
+
+class FakeRun:
+    """Requests of one message each; their opaque numbers count from 0."""
+
+    code, flag, end = RUN, 0, 0
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def frame(self, at: int) -> bytes:
+        return encode_bytes(Command(310, opaque=at))
+
+    def after(self, at: int) -> int:
+        return at + 1
+
+
+class TestGuardsOfRuns:
+    """Of eight requests, one guard refuses those with certain numbers, and vouches for some of the others."""
+
+    def handled(
+        self, *, refused: set[int], vouched: set[int], others: tuple[bool, ...] = ()
+    ) -> tuple[list[tuple[int, int]], list[int], list[int]]:
+        """What was taken, which requests the guard saw, and from where on it was asked to vouch.
+
+        Args:
+            others: further guards; whether each is idle, or sees everything.
+        """
+        taken: list[tuple[int, int]] = []
+        seen: list[int] = []
+        asked: list[int] = []
+
+        def guard(connection: Connection, command: Command) -> Command | None:
+            seen.append(command.opaque)
+            return command.reply(16) if command.opaque in refused else None
+
+        def vouch(connection: Connection, run: SendRun, start: int, stop: int) -> int:
+            asked.append(start)
+            return next((at for at in range(start, stop) if at not in vouched), stop)
+
+        dispatcher, connection = Dispatcher(), FakeConnection()
+        dispatcher.stand(guard, lambda: False, vouch)
+        for is_idle in others:
+            dispatcher.stand(partial(passes, is_idle), partial(bool, is_idle))
+        dispatcher.take_runs(lambda *_: None, lambda _, __, *which: taken.append(which))
+        dispatcher.dispatch_cut(cast(Connection, connection), cast(Any, FakeRun(8)))
+        assert [reply.opaque for reply in connection.sent] == sorted(refused)
+        return taken, seen, asked
+
+    def test_what_is_vouched_for_is_not_decoded(self) -> None:
+        found = self.handled(refused=set(), vouched=set(range(8)), others=(True,))
+        assert found == ([(0, 8)], [], [0])
+
+    def test_what_is_not_is_looked_at_and_the_rest_may_be_vouched_for(self) -> None:
+        found = self.handled(refused=set(), vouched={0, 1, 3, 4, 5, 7})
+        assert found == ([(0, 8)], [2, 6], [0, 3, 7])
+
+    def test_after_a_refusal_all_others_are_looked_at(self) -> None:
+        found = self.handled(refused={2, 5}, vouched={0, 1, 3, 4, 6, 7})
+        assert found == ([(0, 2), (3, 5), (6, 8)], [2, 3, 4, 5, 6, 7], [0])
+
+    def test_another_guard_may_want_to_see_all(self) -> None:
+        found = self.handled(refused={7}, vouched=set(range(7)), others=(False, True))
+        assert found == ([(0, 7)], list(range(8)), [])
+
+    def test_two_have_to_vouch(self) -> None:
+        asked: list[tuple[str, int, int]] = []
+
+        def vouch_for(name: str, most: int) -> Any:
+            def vouch(connection: Connection, run: SendRun, start: int, stop: int) -> int:
+                asked.append((name, start, stop))
+                return min(stop, start + most)
+
+            return vouch
+
+        def see_as(name: str) -> Any:
+            return lambda _, command: seen.append((name, command.opaque))
+
+        taken: list[tuple[int, int]] = []
+        seen: list[tuple[str, int]] = []
+        dispatcher = Dispatcher()
+        for name, most in (("one", 6), ("other", 4)):
+            dispatcher.stand(see_as(name), lambda: False, vouch_for(name, most))
+        dispatcher.take_runs(lambda *_: None, lambda _, __, *which: taken.append(which))
+        dispatcher.dispatch_run(cast(Connection, FakeConnection()), cast(Any, FakeRun(8)))
+        assert taken == [(0, 8)]
+        assert asked == [("one", 0, 8), ("other", 0, 6), ("one", 5, 8), ("other", 5, 8)]
+        assert seen == [("one", 4), ("other", 4)]

@@ -20,13 +20,14 @@ from cometmq.access.refusals import AccessRefused, account_refusal
 from cometmq.access.rules.need import Action, Need, guarded_need, topic_need
 from cometmq.access.rules.rule import Demand, Rule
 from cometmq.protocol.command import Command
-from cometmq.protocol.request_signature import ACCESS_KEY
+from cometmq.protocol.request_signature import ACCESS_KEY, Verifier
 
 _NOWHERE: Final = ipaddress.IPv4Address("0.0.0.0")
 _ANYBODY: Final = Identity("")
 _STRANGER: Final = Identity("", is_stranger=True)
 ALL_CLUSTERS: Final = "*"
 """Only ``Cluster:*`` and ``*`` match it."""
+_ENABLED: Final = UserStatus.ENABLED
 _NO_NAME: Final = "Authorization failed. Please verify your access rights and try again."
 
 
@@ -81,6 +82,12 @@ class AccountJudge:
         name = (command.ext or {}).get(ACCESS_KEY, "")
         user = self.accounts.users.get(name)
         return Identity(name) if user is None else user.identity
+
+    def signer(self, host: str, name: str) -> tuple[Identity, Verifier] | None:
+        user = self.accounts.users.get(name) if self._is_authenticating and name else None
+        if user is None or user.status is not _ENABLED:
+            return None
+        return user.identity, user.verifier
 
     def certified(self, name: str) -> Identity:
         return self._enabled(name).identity

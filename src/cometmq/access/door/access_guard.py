@@ -1,20 +1,22 @@
 """Stands before all processors: lets a request pass, or answers it with the refusal.
 
 The signature of every request is checked. What an account may do is decided once per connection, account, request code,
-topic and group, and kept until accounts change; a request that was decided before costs a lookup.
+topic and group, and kept until accounts change; a request that was decided before costs a lookup. Of the sends of a
+run, all that are alike cost one, and their signatures are checked together.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import logging
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from cometmq.access.door.audit_watch import Audit
 from cometmq.access.identity import Identity, Judge
 from cometmq.access.refusals import AccessRefused
 from cometmq.access.rules.need import PUB, Action
 from cometmq.model.address import split_address
+from cometmq.native.send_run import Claim, SendRun
 from cometmq.protocol.command import Command
 from cometmq.protocol.request_signature import ACCESS_KEY, PASSED_ON_FOR
 from cometmq.remoting.connection import REASON_CHARS_MAX, Connection
@@ -30,10 +32,18 @@ _NONE: Final = ""
 """Stands for a field that a request code does not have."""
 
 
+class _Known(NamedTuple):
+    """What requests of a run may claim that are signed with a key."""
+
+    claim: Claim
+    key: Any
+    identity: Identity
+
+
 class _Peer:
     """What is known about one connection."""
 
-    __slots__ = ("allowed", "host", "identity", "subject")
+    __slots__ = ("allowed", "host", "identity", "known", "subject")
 
     def __init__(self, host: str, subject: str) -> None:
         self.host = host
@@ -41,6 +51,8 @@ class _Peer:
         self.identity: Identity | None = None
         """Of the last request; None if it was of nobody known."""
         self.allowed: set[tuple[object, ...]] = set()
+        self.known: _Known | None = None
+        """Of the last run, which the next one goes on with."""
 
 
 class AccessGuard:
@@ -90,6 +102,32 @@ class AccessGuard:
             return self._refuse(connection, command, refusal)
         return None
 
+    def vouch(self, connection: Connection, run: SendRun, start: int, stop: int) -> int:
+        """Where the requests of a run end, from ``start`` on, that pass for certain: signed, and decided before."""
+        peer = self._peers.get(connection)
+        if peer is None or peer.subject or start == stop:
+            return start
+        at, known = start, peer.known
+        if known is not None and (end := run.signed(at, stop, known.claim, known.key)) > at:
+            peer.identity, at = known.identity, end
+        while at < stop:
+            known = self._known(peer, run, at)
+            if known is None or (end := run.signed(at, stop, known.claim, known.key)) == at:
+                break
+            peer.known, peer.identity, at = known, known.identity, end
+        return at
+
+    def _known(self, peer: _Peer, run: SendRun, at: int) -> _Known | None:
+        """What the request claims that begins there, if only its signature has to be looked at."""
+        claim = run.claim(at, self._keys)
+        if claim is None or claim.said not in peer.allowed:
+            return None
+        signer = self._judge.signer(peer.host, claim.said[1])
+        if signer is None:
+            return None
+        identity, verifier = signer
+        return _Known(claim, verifier.key, identity)
+
     def identify(self, connection: Connection, command: Command) -> Identity:
         """Whom a request comes from that was let pass. Raises AccessRefused: the account has gone meanwhile."""
         return self._identify(self._peers.get(connection) or self._meet(connection), command)
@@ -138,6 +176,7 @@ class AccessGuard:
         """Accounts have changed."""
         for peer in self._peers.values():
             peer.allowed.clear()
+            peer.known = None
 
     def _meet(self, connection: Connection) -> _Peer:
         subject = connection.subject if self._subject_is_account else ""

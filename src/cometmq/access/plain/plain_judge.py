@@ -12,7 +12,7 @@ from cometmq.access.rules.need import Action, Kind, Need, guarded_need, topic_ne
 from cometmq.access.rules.rule import Demand, Rule
 from cometmq.model.names import TRACE_TOPIC
 from cometmq.protocol.command import Command
-from cometmq.protocol.request_signature import ACCESS_KEY
+from cometmq.protocol.request_signature import ACCESS_KEY, Verifier
 
 _ANYBODY: Final = Identity("", is_free=True)
 _CHANGES: Final = frozenset({Action.CREATE, Action.UPDATE, Action.DELETE})
@@ -49,6 +49,15 @@ class PlainJudge:
         if not account.verifier.is_signed(command):
             raise plain_refusal(f"Check signature failed for accessKey={key}")
         return account.identity
+
+    def signer(self, host: str, name: str) -> tuple[Identity, Verifier] | None:
+        table = self.table
+        if table.white and any(matches(host) for matches in table.white):
+            return None
+        account = table.accounts.get(name) if name else None
+        if account is None or (account.white is not None and account.white(host)):
+            return None
+        return account.identity, account.verifier
 
     def certified(self, name: str) -> Identity:
         account = self.table.accounts.get(name)

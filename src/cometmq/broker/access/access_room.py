@@ -83,7 +83,7 @@ class AccessRoom:
     def register(self, ports: RequestPorts) -> None:
         """Before the other rooms: its guard comes first."""
         if self._guard is not None:
-            ports.guard(self._guard.guard)
+            ports.guard(self._guard.guard, vouch=self._guard.vouch)
             ports.on_close(self._guard.forget)
             ports.rates.account_of = self._guard.account_of
         shows_secrets = self._config.shows_secrets

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
-from cometmq.access.accounts.account import Accounts, User, UserType
+from cometmq.access.accounts.account import Accounts, User, UserStatus, UserType
 from cometmq.access.accounts.account_judge import AccountJudge
 from cometmq.access.accounts.changes import merge_acl
 from cometmq.access.door import access_guard
 from cometmq.access.door.access_guard import AccessGuard
 from cometmq.access.identity import Identity
+from cometmq.access.plain.addresses import Matches
+from cometmq.access.plain.plain_account import PlainTable, parse_account
+from cometmq.access.plain.plain_judge import PlainJudge
 from cometmq.access.refusals import AccessRefused
 from cometmq.access.rules.need import SUB
 from cometmq.access.rules.request_rules import RULES
+from cometmq.model.messages.batch import encode_batch
+from cometmq.native.choice import twin
+from cometmq.native.send_run import SendRun
 from cometmq.protocol.bodies.auth import Acl, Policy, PolicyEntry
 from cometmq.protocol.command import FLAG_ONEWAY, Command
+from cometmq.protocol.frame import FRAME_BYTES_MAX, decode_bytes, encode_bytes
 from cometmq.protocol.request_signature import sign
 from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
@@ -46,8 +55,10 @@ def judge() -> CountingJudge:
     return CountingJudge(USERS, RULES, cluster="C")
 
 
-def signed(code: int, ext: dict[str, str] | None = None, name: str = "bob") -> Command:
-    command = Command(code, ext)
+def signed(
+    code: int, ext: dict[str, str] | None = None, name: str = "bob", body: bytes = b""
+) -> Command:
+    command = Command(code, ext, body)
     sign(command, name, "pw")
     return command
 
@@ -257,3 +268,150 @@ def test_what_a_broker_passes_on_counts_as_the_clients_own(judge: CountingJudge)
     refused = guard.guard(broker, passed)
     assert refused is not None
     assert refused.remark == "check signature failed."
+
+
+sends = twin("sends")
+SEND = {"a": "PG", "b": "T", "e": "0", "g": "1", "i": "UNIQ_KEY\x01k"}
+BATCH = encode_batch([(0, b"x", b"UNIQ_KEY\x01k")])
+
+
+def run_of(*commands: Command) -> SendRun:
+    data = b"".join(map(encode_bytes, commands))
+    run: SendRun | None = sends.cut_run(data, 0, FRAME_BYTES_MAX)
+    assert run is not None
+    assert run.end == len(data)
+    return run
+
+
+def send(topic: str = "T", name: str = "bob") -> Command:
+    return signed(310, {**SEND, "b": topic}, name)
+
+
+def changed(command: Command, **ext: str) -> Command:
+    """After it was signed."""
+    command.ext = {**(command.ext or {}), **ext}
+    return command
+
+
+@pytest.mark.skipif(sends is None, reason="cometmq was installed without twins")
+class TestRuns:
+    """Of a run, the guard vouches for what it would let pass, request by request."""
+
+    @pytest.fixture
+    def peer(self) -> Connection:
+        return cast(Connection, connection())
+
+    @pytest.fixture
+    def guard(self, judge: CountingJudge, peer: Connection) -> AccessGuard:
+        """It has decided about bob's sends to T and T2, and root's to T."""
+        guard = AccessGuard(judge)
+        for command in (send(), send(), send("T2"), send(name="root")):
+            assert guard.guard(peer, command) is None
+        return guard
+
+    def test_all_that_was_decided_before(
+        self, guard: AccessGuard, peer: Connection, judge: CountingJudge
+    ) -> None:
+        before = judge.permits
+        run = run_of(send(), send("T2"), send(), send(), send(name="root"))
+        assert guard.vouch(peer, run, 0, 5) == 5
+        assert judge.permits == before
+        assert guard.account_of(peer) == "root"
+        assert guard.vouch(peer, run, 0, 4) == 4
+        assert guard.account_of(peer) == "bob"
+        assert guard.vouch(peer, run, 2, 2) == 2
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda: send("T3"),
+            lambda: send("U"),
+            lambda: send(name="eve"),
+            lambda: signed(320, {**SEND, "m": "true"}, body=BATCH),
+            lambda: Command(310, SEND),
+            lambda: changed(send(), b="T2"),
+            lambda: changed(send(), AccessKey="root"),
+            lambda: changed(send(), Signature="x" * 28),
+            lambda: changed(send(), __ZONE_NAME="z"),
+            lambda: changed(send(), cometmqPassedOn="1"),
+            lambda: changed(send(name="root"), cometmqPassedOnFor="bob"),
+        ],
+        ids=lambda make: str(make.__code__.co_firstlineno),
+    )
+    def test_it_ends_before_what_has_to_be_looked_at(
+        self, guard: AccessGuard, peer: Connection, make: Callable[[], Command]
+    ) -> None:
+        run = run_of(send(), send(), make(), send())
+        assert guard.vouch(peer, run, 0, 4) == 2
+        assert guard.vouch(peer, run, 2, 4) == 2
+        assert guard.vouch(peer, run, 3, 4) == 4
+
+    def test_a_new_decision_is_made_by_the_first_request(
+        self, guard: AccessGuard, peer: Connection
+    ) -> None:
+        run = run_of(*[send("T3")] * 3)
+        assert guard.vouch(peer, run, 0, 3) == 0
+        assert guard.guard(peer, decode_bytes(run.frame(0))) is None
+        assert guard.vouch(peer, run, 1, 3) == 3
+
+    def test_other_connections_have_their_own(self, guard: AccessGuard) -> None:
+        other = connection(2)
+        assert guard.vouch(other, run_of(send()), 0, 1) == 0
+        assert guard.account_of(other) == ""
+
+    def test_accounts_that_changed(
+        self, guard: AccessGuard, peer: Connection, judge: CountingJudge
+    ) -> None:
+        run = run_of(send())
+        assert guard.vouch(peer, run, 0, 1) == 1
+        bob = USERS.users["bob"]
+        for users in (
+            {},
+            {"bob": User("bob", "other")},
+            {"bob": replace(bob, status=UserStatus.DISABLED)},
+        ):
+            judge.accounts = Accounts(users, USERS.acls)
+            guard.forget_all()
+            assert guard.vouch(peer, run, 0, 1) == 0
+            assert guard.guard(peer, decode_bytes(run.frame(0))) is not None
+            assert guard.vouch(peer, run, 0, 1) == 0
+        judge.accounts = USERS
+        assert guard.vouch(peer, run, 0, 1) == 0
+        assert guard.guard(peer, decode_bytes(run.frame(0))) is None
+        assert guard.vouch(peer, run, 0, 1) == 1
+
+    def test_where_nobody_signs(self, peer: Connection) -> None:
+        judge = AccountJudge(USERS, RULES, cluster="C", is_authenticating=False)
+        guard = AccessGuard(judge)
+        for _ in range(2):
+            assert guard.guard(peer, send()) is None
+        assert guard.vouch(peer, run_of(send()), 0, 1) == 0
+
+    def test_who_has_a_certificate(self, judge: CountingJudge) -> None:
+        guard = AccessGuard(judge, subject_is_account=True)
+        peer = FakeConnection()
+        peer.subject = "bob"
+        for _ in range(2):
+            assert guard.guard(cast(Connection, peer), send()) is None
+        assert guard.vouch(cast(Connection, peer), run_of(send()), 0, 1) == 0
+
+    @pytest.mark.parametrize(("white", "end"), [({}, 1), ({"whiteRemoteAddress": "127.0.0.1"}, 0)])
+    def test_accounts_of_rocketmq_4(
+        self, peer: Connection, white: dict[str, str], end: int
+    ) -> None:
+        given = {"accessKey": "long-name", "secretKey": "a secret", "topicPerms": ["T=PUB"]}
+        account = parse_account(given | white)
+        judge = PlainJudge(PlainTable({"long-name": account}), RULES)
+        guard = AccessGuard(judge)
+        command = Command(310, SEND)
+        sign(command, "long-name", "a secret")
+        for _ in range(2):
+            assert guard.guard(peer, command) is None
+        run = run_of(command)
+        assert guard.vouch(peer, run, 0, 1) == end
+        assert guard.account_of(peer) == "long-name"
+        everybody: Matches = lambda host: True  # noqa: E731
+        judge.table = PlainTable({"long-name": account}, white=(everybody,))
+        guard.forget_all()
+        assert guard.guard(peer, command) is None
+        assert guard.vouch(peer, run, 0, 1) == 0
