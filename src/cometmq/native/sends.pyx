@@ -65,7 +65,7 @@ cdef enum:
     OFFSET_DIGITS = 16
     ELEMENT_HEAD_BYTES = 20
     ELEMENTS_MAX = 4096
-    RUN_MAX = 32  # messages; a longer stream is cut into several runs, which may be handled in different turns
+    RUN_MAX = 64  # messages; a longer stream is cut into several runs, which may be handled in different turns
     # The fields of a header, in the order in which their values are signed: the account, ``a`` to ``n``; the signature.
     ACCOUNT = 0
     PROPERTIES = 9
