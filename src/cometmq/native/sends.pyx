@@ -741,11 +741,11 @@ cdef class SendRun:
                 begins[count] = at
                 at += self.sends[at].messages
                 count += 1
+            if count == 0:
+                return at
             right = key.right(texts, count)
             if right < count:
                 return begins[right]
-            if count == 0:
-                return at
         return stop
 
     cdef bint _claims(self, const Send* send, Claim claim) noexcept:

@@ -77,11 +77,14 @@ static void sha1_by_instructions(uint32_t state[5], const unsigned char *at, siz
     state[4] = (uint32_t)_mm_extract_epi32(last, 3);
 }
 
+/* GCC's AddressSanitizer keeps arrays of such registers where they are not aligned as the processor wants them. */
+#define SHA1_TARGET(features) __attribute__((target(features), no_sanitize_address))
+
 typedef uint32_t sha1_word_8 __attribute__((vector_size(32)));
 typedef uint32_t sha1_word_16 __attribute__((vector_size(64)));
 
 /* The words of a block of each message: the first of all of them, the second of all, and so on. */
-__attribute__((target("avx2")))
+SHA1_TARGET("avx2")
 static inline void sha1_load_8(sha1_word_8 w[16], const unsigned char *const *from, size_t at) {
     uint32_t words[16][8];
     for (int lane = 0; lane < 8; lane++)
@@ -90,7 +93,7 @@ static inline void sha1_load_8(sha1_word_8 w[16], const unsigned char *const *fr
 }
 
 /* The same without a way through memory: rows become columns, first of squares of 2 by 2 words, then of 4 by 4, then all. */
-__attribute__((target("avx512f,avx512bw")))
+SHA1_TARGET("avx512f,avx512bw")
 static inline void sha1_load_16(sha1_word_16 w[16], const unsigned char *const *from, size_t at) {
     const __m512i reversed = _mm512_broadcast_i32x4(_mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203));
     __m512i rows[16], pairs[16];
@@ -120,7 +123,7 @@ static inline void sha1_load_16(sha1_word_16 w[16], const unsigned char *const *
 
 /* Of up to as many messages as a register has lanes. Lanes that are left over do what the first one does. */
 #define SHA1_WIDE(lanes, features) \
-__attribute__((target(features))) \
+SHA1_TARGET(features) \
 static void sha1_by_##lanes(uint32_t states[][5], const unsigned char *const *at, size_t count, size_t blocks) { \
     const unsigned char *from[lanes]; \
     sha1_word_##lanes state[5], w[16]; \

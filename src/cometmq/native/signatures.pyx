@@ -62,8 +62,8 @@ cdef class Key:
     cdef Py_ssize_t right(self, const SignedText* texts, Py_ssize_t count) noexcept:
         """How many texts have the right signature, from the first one on.
 
-        Several are hashed together. There are at most ``TOGETHER_MAX``, with a body of ``TOGETHER_BODY_MAX`` at most, or
-        one alone.
+        Several are hashed together: at most ``TOGETHER_MAX``, with a body of ``TOGETHER_BODY_MAX`` at most. There is one at
+        least.
         """
         cdef uint32_t states[TOGETHER_MAX][5]
         cdef Bytes at[TOGETHER_MAX]
