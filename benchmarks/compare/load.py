@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-SOURCE = Path(__file__).parent.parent / "load" / "load.c"
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "benchmarks" / "load" / "load.c"
+INCLUDED = ROOT / "src" / "cometmq" / "native" / "sha1.h"
 COMPILER_FLAGS = ("-O2", "-std=gnu11")
 # The program ends by itself this long after its `--seconds` at the latest; see GRACE_SECONDS there.
 GRACE_SECONDS = 60
@@ -48,7 +50,9 @@ class LoadProgram:
 def build(source: Path = SOURCE) -> LoadProgram:
     """The compiled program, made now when this source was not compiled before."""
     root = Path(os.environ.get("COMETMQ_CACHE") or Path.home() / ".cache" / "cometmq") / "bench"
-    digest = hashlib.sha256(" ".join(COMPILER_FLAGS).encode() + source.read_bytes()).hexdigest()
+    digest = hashlib.sha256(
+        " ".join(COMPILER_FLAGS).encode() + source.read_bytes() + INCLUDED.read_bytes()
+    ).hexdigest()
     binary = root / f"load-{digest[:16]}"
     if not binary.exists():
         root.mkdir(parents=True, exist_ok=True)
