@@ -7,8 +7,10 @@ the follower itself. What lies where in a record says ``model.messages.record_la
 Thread rule: the owner of the store.
 """
 
-from cpython.array cimport array, clone
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.array cimport array, clone, resize_smart
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memchr, memcmp
 
@@ -28,6 +30,7 @@ cdef enum:
     BORN_V6 = 16
     STORE_V6 = 32
     TRANSACTION_BITS = 12
+    RECENT = 16
 
 cdef uint32_t MAGIC_V1 = 0xDAA320A7u
 cdef uint32_t MAGIC_V2 = 0xDAA320ABu
@@ -136,15 +139,32 @@ cdef inline uint32_t hash_on(uint32_t bits, Bytes text, Py_ssize_t count) noexce
 cdef class _Queue:
     cdef bytes topic
     cdef int32_t queue_id
+    cdef uint32_t prefix
+    """The hash that the keys of the topic begin with."""
     cdef int64_t first, next
     cdef bytearray entries
+
+    cdef int add(self, int64_t place, int32_t size, int64_t tags_code) except -1:
+        cdef Py_ssize_t at = PyByteArray_GET_SIZE(self.entries)
+        PyByteArray_Resize(self.entries, at + ENTRY_BYTES)
+        cdef byte* entry = <byte*>PyByteArray_AS_STRING(self.entries) + at
+        put64(entry, place)
+        put32(entry + 8, size)
+        put64(entry + 12, tags_code)
+        self.next += 1
+        return 0
 
 
 cdef class Followed:
     """Records in the order of the log, from one place on."""
 
     cdef dict queues
-    cdef list hashes, places, times
+    cdef PyObject* recent[RECENT]
+    """Queues that were used lately, of those above."""
+    cdef array hashes, places
+    cdef list runs
+    """Where the keys of a time begin among all keys, and that time."""
+    cdef int64_t run_time
     cdef readonly Py_ssize_t count
     cdef readonly int64_t end
     """Where the next record begins."""
@@ -160,13 +180,70 @@ cdef class Followed:
 
     def keys(self):
         """Runs of keys whose records have one time: hashes, places of the records, time."""
-        runs = []
-        cdef Py_ssize_t first = 0, at, count = len(self.hashes)
-        for at in range(1, count + 1):
-            if at == count or self.times[at] != self.times[first]:
-                runs.append((array("i", self.hashes[first:at]), array("q", self.places[first:at]), self.times[first]))
-                first = at
-        return runs
+        starts = [start for start, _ in self.runs]
+        return [
+            (self.hashes[start:stop], self.places[start:stop], time)
+            for (start, time), stop in zip(self.runs, [*starts[1:], len(self.hashes)])
+        ]
+
+    cdef _Queue queue_of(self, const Record* record, dict prefixes, learn):
+        """The queue of a record; None if its topic is not of the usual kind."""
+        cdef uint32_t slot = <uint32_t>record.queue_id
+        cdef _Queue queue
+        if record.topic_bytes:
+            slot += record.topic[record.topic_bytes - 1]
+        slot %= RECENT
+        if self.recent[slot] != NULL:
+            queue = <_Queue>self.recent[slot]
+            if (
+                queue.queue_id == record.queue_id
+                and PyBytes_GET_SIZE(queue.topic) == record.topic_bytes
+                and memcmp(PyBytes_AS_STRING(queue.topic), record.topic, record.topic_bytes) == 0
+            ):
+                return queue
+        topic = PyBytes_FromStringAndSize(<const char*>record.topic, record.topic_bytes)
+        queue = self.queues.get((topic, record.queue_id))
+        if queue is None:
+            prefix = prefixes.get(topic)
+            if prefix is None:
+                prefix = learn(topic)
+                if prefix is None:
+                    return None
+            queue = _Queue.__new__(_Queue)
+            queue.topic, queue.queue_id, queue.prefix, queue.entries = topic, record.queue_id, prefix, bytearray()
+            queue.first = queue.next = record.queue_offset
+            self.queues[topic, record.queue_id] = queue
+        self.recent[slot] = <PyObject*>queue
+        return queue
+
+    cdef int add_keys(self, const Names* names, uint32_t prefix, int64_t time) except -1:
+        """The keys of the record at ``end``."""
+        cdef Bytes key = names.keys
+        cdef Bytes end = names.keys + names.keys_bytes
+        cdef Bytes blank
+        if names.unique_bytes:
+            self.add_key(hash_on(prefix, names.unique_key, names.unique_bytes), time)
+        while names.keys_bytes and key < end:
+            blank = <Bytes>memchr(key, c' ', end - key)
+            if blank == NULL:
+                blank = end
+            if blank > key:
+                self.add_key(hash_on(prefix, key, blank - key), time)
+            key = blank + 1
+        return 0
+
+    cdef int add_key(self, uint32_t bits, int64_t time) except -1:
+        cdef Py_ssize_t at = len(self.hashes)
+        if bits & 0x80000000u:
+            bits = (0 - bits) & 0x7FFFFFFFu
+        if not at or time != self.run_time:
+            self.runs.append((at, time))
+            self.run_time = time
+        resize_smart(self.hashes, at + 1)
+        resize_smart(self.places, at + 1)
+        self.hashes.data.as_ints[at] = <int32_t>bits
+        self.places.data.as_longlongs[at] = self.end
+        return 0
 
 
 def follow(const byte[::1] log not None, int64_t at, int64_t place, Py_ssize_t count_max, dict prefixes not None, learn):
@@ -182,9 +259,8 @@ def follow(const byte[::1] log not None, int64_t at, int64_t place, Py_ssize_t c
     cdef Record record
     cdef Names names
     cdef _Queue queue
-    cdef byte entry[ENTRY_BYTES]
-    cdef uint32_t prefix
-    found.queues, found.hashes, found.places, found.times = {}, [], [], []
+    found.queues, found.runs = {}, []
+    found.hashes, found.places = array("i"), array("q")
     found.end = place
     if at < 0 or room <= 0:
         return found
@@ -192,55 +268,14 @@ def follow(const byte[::1] log not None, int64_t at, int64_t place, Py_ssize_t c
     while found.count < count_max and read_record(base, room, found.end, &record):
         if record.queue_id < 0 or not read_names(record.text, record.text + record.text_bytes, &names):
             break
-        topic = PyBytes_FromStringAndSize(<const char*>record.topic, record.topic_bytes)
-        known = prefixes.get(topic)
-        if known is None:
-            known = learn(topic)
-            if known is None:
-                break
-        prefix = known
-        queue = found.queues.get((topic, record.queue_id))
-        if queue is None:
-            queue = _Queue.__new__(_Queue)
-            queue.topic, queue.queue_id, queue.entries = topic, record.queue_id, bytearray()
-            queue.first = queue.next = record.queue_offset
-            found.queues[topic, record.queue_id] = queue
-        elif record.queue_offset != queue.next:
+        queue = found.queue_of(&record, prefixes, learn)
+        if queue is None or record.queue_offset != queue.next:
             break
-        queue.next += 1
-        put64(entry, found.end)
-        put32(entry + 8, record.size)
-        put64(entry + 12, <int32_t>hash_on(0, names.tag, names.tag_bytes))
-        queue.entries += entry[:ENTRY_BYTES]
-        add_keys(found, &names, prefix, record.time)
+        queue.add(found.end, record.size, <int32_t>hash_on(0, names.tag, names.tag_bytes))
+        found.add_keys(&names, queue.prefix, record.time)
         found.last_place, found.last_time = found.end, record.time
         found.count += 1
         found.end += record.size
         base += record.size
         room -= record.size
     return found
-
-
-cdef int add_keys(Followed found, Names* names, uint32_t prefix, int64_t time) except -1:
-    cdef Bytes key = names.keys
-    cdef Bytes end = names.keys + names.keys_bytes
-    cdef Bytes blank
-    if names.unique_bytes:
-        add_key(found, hash_on(prefix, names.unique_key, names.unique_bytes), time)
-    while names.keys_bytes and key < end:
-        blank = <Bytes>memchr(key, c' ', end - key)
-        if blank == NULL:
-            blank = end
-        if blank > key:
-            add_key(found, hash_on(prefix, key, blank - key), time)
-        key = blank + 1
-    return 0
-
-
-cdef int add_key(Followed found, uint32_t bits, int64_t time) except -1:
-    if bits & 0x80000000u:
-        bits = (0 - bits) & 0x7FFFFFFFu
-    found.hashes.append(<int32_t>bits)
-    found.places.append(found.end)
-    found.times.append(time)
-    return 0

@@ -59,6 +59,7 @@ cdef enum:
     PREFIX_BYTES = 8
     TEXT_MAX = 512  # a longer property text is not remembered, see send_properties
     ENTRY_BYTES = 20
+    NOTICE_HEAD_BYTES = 12
     SHAPES_MAX = 2048
     DESTINATIONS_MAX = 65536
     NUMBER_DIGITS_MAX = 20
@@ -959,7 +960,8 @@ cdef struct Queue:
     uint32_t count
     PyObject* destination
     int32_t queue_id
-    byte* entries
+    byte* into
+    Py_ssize_t notice_bytes
 
 
 cdef class PlainSends:
@@ -1070,7 +1072,7 @@ cdef class PlainSends:
         if self.queue_count == self.queue_room:
             self.queue_room = self.queue_room * 2 or 16
             self.queues = <Queue*>grown(self.queues, self.queue_room * sizeof(Queue))
-        self.queues[self.queue_count] = Queue(queue.next_offset, 0, <PyObject*>destination, queue_id, NULL)
+        self.queues[self.queue_count] = Queue(queue.next_offset, 0, <PyObject*>destination, queue_id, NULL, 0)
         self.queue_count += 1
         self.resolved.append(queue)
         if self.numbers is not None:
@@ -1118,17 +1120,17 @@ cdef class PlainSends:
         for number in range(self.queue_count):
             queue = &self.queues[number]
             data = PyByteArray_FromStringAndSize(NULL, queue.count * ENTRY_BYTES)
-            queue.entries = <byte*>PyByteArray_AS_STRING(data)
+            queue.into = <byte*>PyByteArray_AS_STRING(data)
             found.append((self.resolved[number], data))
         for number in range(self.part_count):
             part = &self.parts[number]
             for at in range(part.start, part.stop):
                 send = &(<SendRun>part.run).sends[at]
                 queue = &self.queues[send.queue - 1]
-                put64(queue.entries, send.place)
-                put32(queue.entries + 8, <int32_t>send.size_bytes)
-                put64(queue.entries + 12, send.tags_code)
-                queue.entries += ENTRY_BYTES
+                put64(queue.into, send.place)
+                put32(queue.into + 8, <int32_t>send.size_bytes)
+                put64(queue.into + 12, send.tags_code)
+                queue.into += ENTRY_BYTES
         return found
 
     def destinations(self):
@@ -1147,42 +1149,38 @@ cdef class PlainSends:
             for number, queue in enumerate(self.resolved)
         ]
 
-    def arrived(self, str topic, int queue_id):
-        """Offset, tags code and property text of the messages of a queue."""
+    def notices(self):
+        """For each queue what is told of its messages: of each the tags code, the size of the property text, and that."""
         cdef Py_ssize_t number, at
         cdef Part* part
         cdef SendRun run
         cdef Send* send
         cdef Queue* queue
+        cdef bytes data
+        for number in range(self.queue_count):
+            self.queues[number].notice_bytes = 0
+        for number in range(self.part_count):
+            part = &self.parts[number]
+            for at in range(part.start, part.stop):
+                send = &(<SendRun>part.run).sends[at]
+                self.queues[send.queue - 1].notice_bytes += NOTICE_HEAD_BYTES + send.text_bytes
         found = []
+        for number in range(self.queue_count):
+            queue = &self.queues[number]
+            data = PyBytes_FromStringAndSize(NULL, queue.notice_bytes)
+            queue.into = <byte*>PyBytes_AS_STRING(data)
+            found.append(data)
         for number in range(self.part_count):
             part = &self.parts[number]
             run = <SendRun>part.run
             for at in range(part.start, part.stop):
                 send = &run.sends[at]
-                if send.queue_id == queue_id and (<Destination>send.destination).topic == topic:
-                    text = PyBytes_FromStringAndSize(<const char*>run.texts + send.text_at, send.text_bytes)
-                    found.append((send.queue_offset, send.tags_code, text))
+                queue = &self.queues[send.queue - 1]
+                put64(queue.into, send.tags_code)
+                put32(queue.into + 8, <int32_t>send.text_bytes)
+                memcpy(queue.into + NOTICE_HEAD_BYTES, run.texts + send.text_at, send.text_bytes)
+                queue.into += NOTICE_HEAD_BYTES + send.text_bytes
         return found
-
-    def columns(self):
-        """Topics, queue ids, offsets, tags codes and property texts of the messages."""
-        cdef Py_ssize_t number, at
-        cdef Part* part
-        cdef SendRun run
-        cdef Send* send
-        topics, queue_ids, offsets, tags_codes, texts = [], [], [], [], []
-        for number in range(self.part_count):
-            part = &self.parts[number]
-            run = <SendRun>part.run
-            for at in range(part.start, part.stop):
-                send = &run.sends[at]
-                topics.append((<Destination>send.destination).topic)
-                queue_ids.append(send.queue_id)
-                offsets.append(send.queue_offset)
-                tags_codes.append(send.tags_code)
-                texts.append(PyBytes_FromStringAndSize(<const char*>run.texts + send.text_at, send.text_bytes))
-        return topics, queue_ids, offsets, tags_codes, texts
 
     def keys(self):
         """The hashes of all keys for the index, and the places of their records, by columns."""

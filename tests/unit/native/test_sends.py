@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -21,6 +22,10 @@ from cometmq.protocol.command import BINARY, Command
 from cometmq.protocol.frame import FRAME_BYTES_MAX, FrameDecoder, decode_bytes, encode_bytes
 from cometmq.store.index import index_file
 from cometmq.store.index.index_file import IndexFile
+from cometmq.store.log.new_messages import NewMessage
+from cometmq.store.message_store import MessageStore
+from cometmq.store.store_config import CommitLogConfig, StoreConfig
+from cometmq.testing.fake_clock import FakeClock
 
 sends = twin("sends")
 pytestmark = pytest.mark.skipif(sends is None, reason="cometmq was installed without twins")
@@ -267,3 +272,38 @@ def test_positions_that_are_none_are_refused() -> None:
     for start, stop in ((-1, 1), (0, 2), (1, 0)):
         with pytest.raises(AssertionError):
             run.prepare(start, stop, known("x"))
+
+
+@pytest.mark.parametrize("is_hidden", [False, True])
+def test_who_waits_is_told_of_each_message(tmp_path: Path, is_hidden: bool) -> None:
+    config = StoreConfig(root=str(tmp_path), log=CommitLogConfig(file_bytes=1 << 16))
+    host = b"\x7f\0\0\1\0\0\0\1"
+    store = MessageStore(config, store_host=host, files=SystemFiles(), clock=FakeClock())
+    store.load()
+    # The first message of a log makes its file, and so is not plain.
+    store.put(NewMessage(topic="Another", queue_id=0, body=b"", properties=b""))
+    store.hidden.is_on = is_hidden
+    heard: list[tuple[object, ...]] = []
+
+    class Waiting:
+        def is_waiting_for(self, topics: list[str], queue_ids: list[int]) -> bool:
+            return ("Topic", 3) in zip(topics, queue_ids, strict=True)
+
+        def arrived(self, *news: object) -> None:
+            heard.append(news)
+
+    store.arrivals.append(Waiting())
+    texts = [f"UNIQ_KEY\x01{KEY}{'x' * number}\x02WAIT\x01true" for number in range(4)]
+    queue_ids = ["3", "2", "3", "3"]
+    changes = ({"i": text, "e": queue_id} for text, queue_id in zip(texts, queue_ids, strict=True))
+    run: Any = cut(b"".join(frame(PLAIN | change) for change in changes))
+    assert run.prepare(0, 4, known("WAIT\x01true")) == 4
+    plain = sends.PlainSends()
+    plain.add(SimpleNamespace(peer_host=host), run, 0, 4, False)
+    assert store.append_plain(plain) == store.max_physical
+    assert len(heard) == (0 if is_hidden else 3)
+    store.hidden.show_all()
+    del texts[1]
+    assert [news[:4] for news in heard] == [("Topic", 3, end, 0) for end in (1, 2, 3)]
+    assert [news[5] for news in heard] == [text.encode() + b"\x02" for text in texts]
+    store.close()

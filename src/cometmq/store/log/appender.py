@@ -26,7 +26,7 @@ from cometmq.model.names import SCHEDULE_TOPIC, is_brokers_own, stored_topic_fau
 from cometmq.store.index.index_files import IndexFiles
 from cometmq.store.log.commit_log import CommitLog
 from cometmq.store.log.new_messages import NewMessages, StoredMessages
-from cometmq.store.log.plain_messages import PlainMessages
+from cometmq.store.log.plain_messages import PlainMessages, told
 from cometmq.store.log.record_writer import lay_out, record_sizes
 from cometmq.store.queues.consume_queue import ConsumeQueue
 from cometmq.store.queues.consume_queues import ROUND_PART, ConsumeQueues, Written
@@ -167,23 +167,34 @@ class Appender:
         if index is not None:
             index.add_hashed(*new.keys(), timestamp)
         self._watermarks.put(log.end)
+        destinations = new.destinations()
         if self._hidden.is_on:
             # May take long: what is announced then must not keep the frames with the bodies.
-            announce = partial(self.tell, *new.columns(), timestamp)
-            self._hidden.hide_ends(log.end, new.ends(), new.count, announce)
-        else:
-            self._tell_plain(new, timestamp)
+            ends = new.ends()
+            announce = partial(self._tell_plain, *destinations, ends, new.notices(), timestamp)
+            self._hidden.hide_ends(log.end, ends, new.count, announce)
+        elif self.is_awaited(*destinations):
+            self._tell_plain(*destinations, new.ends(), new.notices(), timestamp)
         return log.end
 
-    def _tell_plain(self, new: PlainMessages, timestamp: int) -> None:
-        topics, queue_ids = new.destinations()
+    def _tell_plain(
+        self,
+        topics: list[str],
+        queue_ids: list[int],
+        ends: list[tuple[ConsumeQueue, int, int]],
+        notices: list[bytes],
+        timestamp: int,
+    ) -> None:
+        """``tell`` by queues: where the messages of each begin and end in it, and what is told of them."""
         for listener in self.arrivals:
             if not listener.is_waiting_for(topics, queue_ids):
                 continue
-            for topic, queue_id in zip(topics, queue_ids, strict=True):
+            for topic, queue_id, (_, start, _), messages in zip(
+                topics, queue_ids, ends, notices, strict=True
+            ):
                 if listener.is_waiting_for([topic], [queue_id]):
-                    for offset, tags_code, text in new.arrived(topic, queue_id):
-                        listener.arrived(topic, queue_id, offset + 1, tags_code, timestamp, text)
+                    for end, (tags_code, text) in enumerate(told(messages), start + 1):
+                        listener.arrived(topic, queue_id, end, tags_code, timestamp, text)
 
     def _make_room(self, entry_count: int, key_count: int) -> None:
         """For queue entries and keys. Raises DiskFull."""

@@ -6,11 +6,14 @@ messages are appended as ``NewMessages``, with the same bytes as the result.
 
 from __future__ import annotations
 
+import struct
 from array import array
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol
 
 from cometmq.store.queues.consume_queue import ConsumeQueue
+
+_NOTICE: Final = struct.Struct(">qi")
 
 
 class PlainMessages(Protocol):
@@ -68,10 +71,15 @@ class PlainMessages(Protocol):
         """Topics and ids of the queues."""
         ...
 
-    def arrived(self, topic: str, queue_id: int, /) -> list[tuple[int, int, bytes]]:
-        """Offset, tags code and property text of the messages of a queue."""
+    def notices(self) -> list[bytes]:
+        """For each queue what those who wait are told of its messages, as ``told`` reads it; nothing of the frames."""
         ...
 
-    def columns(self) -> tuple[list[str], list[int], list[int], list[int], list[bytes]]:
-        """Topics, queue ids, offsets, tags codes and property texts of all messages."""
-        ...
+
+def told(notices: bytes) -> Iterator[tuple[int, bytes]]:
+    """Tags code and property text of each message of a queue."""
+    at = 0
+    while at < len(notices):
+        tags_code, text_bytes = _NOTICE.unpack_from(notices, at)
+        at += _NOTICE.size + text_bytes
+        yield tags_code, notices[at - text_bytes : at]

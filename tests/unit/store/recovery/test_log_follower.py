@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.store.conftest import StoreLab
+from tests.unit.store.conftest import MakeMessage, StoreLab
 
 from cometmq.base.errors import DiskFull
 from cometmq.model.java_hash import java_hash
@@ -16,6 +16,7 @@ from cometmq.model.messages.properties import KEYS, TAGS, UNIQ_KEY, parse_proper
 from cometmq.store.files.queue_entry import FILLER_SIZE
 from cometmq.store.files.record_scan import Scanned
 from cometmq.store.queues.delay_levels import DelayLevels
+from cometmq.store.recovery import log_follower
 from cometmq.store.recovery.log_follower import index_keys
 
 NOW = 1_700_000_000_000
@@ -126,3 +127,40 @@ def test_nothing_is_entered_when_the_index_has_no_space(
     assert store.max_offset("T", 0) == 0
     assert one.enter(records).queue_offsets == [0, 1, 2]
     assert store._index.query("T", "u1", 9, 0, 1 << 62) == [100]
+
+
+def test_the_twin_enters_what_the_follower_enters(
+    lab: StoreLab, message: MakeMessage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if log_follower._twin is None:
+        pytest.skip("cometmq was installed without twins")
+    master = lab.open()
+    for number in range(600):
+        # More queues than the twin looks for at once, and records without keys where the time changes.
+        topic, queue_id = f"T{number * 7 % 25}", number % 3
+        keys = [f"u{number}", *(["k"] * (number % 5 == 0))] if number % 4 else []
+        unique = f"{UNIQ_KEY}\1{keys[0]}\2" if keys else ""
+        text = f"{unique}{TAGS}\1t{number % 3}\2" + (f"{KEYS}\1k" if keys[1:] else "")
+        lab.clock.ms += 700 * (number % 9 == 0)
+        master.put(message(topic=topic, queue_id=queue_id, properties=text.encode(), keys=keys))
+    replicas = []
+    for name, twin in (("twin", log_follower._twin), ("python", None)):
+        monkeypatch.setattr(log_follower, "_twin", twin)
+        other = StoreLab(lab.root / name)
+        other.clock, other.config = lab.clock, replace(lab.config, root=str(other.root))
+        slave = other.open()
+        slave.follow()
+        slave.replica.append(0, master.replica.read(0, master.max_physical))
+        while slave.replica.dispatch(count_max=100):
+            pass
+        slave.close()
+        rooms = (other.root / room for room in ("consumequeue", "index"))
+        replicas.append(
+            {
+                path.relative_to(other.root): path.read_bytes()
+                for room in rooms
+                for path in sorted(room.rglob("*"))
+                if path.is_file()
+            }
+        )
+    assert replicas[0] == replicas[1]
