@@ -66,7 +66,6 @@ cdef enum:
     OFFSET_DIGITS = 16
     ELEMENT_HEAD_BYTES = 20
     ELEMENTS_MAX = 4096
-    RUN_MAX = 64  # messages; a longer stream is cut into several runs, which may be handled in different turns
     # The fields of a header, in the order in which their values are signed: the account, ``a`` to ``n``; the signature.
     ACCOUNT = 0
     PROPERTIES = 9
@@ -379,7 +378,7 @@ def cut_run(bytes data not None, Py_ssize_t start, Py_ssize_t frame_bytes_max):
     cdef SendRun run = None
     if end >= 0xFFFFFFFF:
         return None
-    while end - at > PREFIX_BYTES and (run is None or run.count < RUN_MAX):
+    while end - at > PREFIX_BYTES:
         length = get32(base + at)
         word = get32(base + at + 4)
         # JSON is the encoding 0. Anything else, and what is wrong with a frame, is for ``protocol.frame``.

@@ -50,9 +50,6 @@ HELD_STOPPING: Final = 4
 HELD_CLOSED: Final = 8
 HELD_TURN: Final = 16
 
-READ_BYTES_MAX: Final = 256 * 1024
-"""What event loops read at once. They read on in the same iteration if as much has come."""
-
 # A body of at least this size goes to the transport at once, so that it counts for back-pressure before the next
 # request is handled. Smaller ones wait for the end of the turn, but never more than so many parts.
 BULK_BYTES: Final = 16 * 1024
@@ -420,12 +417,9 @@ class Connection(asyncio.Protocol):
                 return
         self._decode(data)
         # A transport may deliver once more after it was told to pause: then the commands wait.
-        endpoint, size_bytes = self._endpoint, len(data)
         if not self.held:
             self._turn.add(self)
-            if size_bytes >= READ_BYTES_MAX:
-                # There is more, perhaps megabytes: that is for the next turn.
-                self.hold(HELD_TURN)
+        endpoint, size_bytes = self._endpoint, len(data)
         self.unhandled_bytes += size_bytes
         endpoint.unhandled_bytes += size_bytes
         if endpoint.unhandled_bytes > endpoint.limits.received_bytes_max:

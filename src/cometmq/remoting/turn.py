@@ -20,9 +20,6 @@ The order of effects:
 A turn has a time limit. Once it is over, the remaining connections get a few of their commands handled each, and the
 rest waits for the next turn. So a peer that sends little is not kept waiting by one that sends without end.
 
-While other requests than gathered ones are served, a turn takes a limited number of gathered ones: a consumer pulls
-once a turn, so it would fall behind senders of whom a turn takes all there is.
-
 A turn never awaits, so turns do not overlap, not even those of two endpoints that share their handlers. Everything here
 belongs to the event loop's thread.
 
@@ -51,12 +48,6 @@ TURN_SECONDS: Final = 0.005
 STEP_COUNT: Final = 16
 """Commands handled between two looks at the clock, and of each connection in every turn."""
 
-SHARED_COUNT: Final = 128
-"""About how many gathered requests a turn takes that is shared with others: four consumers pull as many in it."""
-
-SHARED_SECONDS: Final = 0.01
-"""So long after a request that was not gathered, turns are shared."""
-
 LEFT_COUNT_MAX: Final = 256
 """A connection with more commands than this left after its turn is not read from until they are handled."""
 
@@ -72,9 +63,6 @@ class Turn:
         self._arrived: list[Connection] = []
         self._open: list[Finish] = []
         """The kinds with gathered requests, in the order of their first ones."""
-        self._has_others = False
-        """Whether this turn had a request that is not gathered."""
-        self._shared_until = -math.inf
         self._busy_poll = BusyPoll(busy_poll_micros)
 
     @property
@@ -95,16 +83,10 @@ class Turn:
         arrived, self._arrived = self._arrived, []
         started = monotonic()
         deadline = started + TURN_SECONDS
-        share = math.inf
-        if arrived and started < self._shared_until:
-            share = max(SHARED_COUNT // len(arrived), STEP_COUNT)
-        self._has_others = False
         for connection in arrived:
             connection.is_queued = False
-            self._handle(connection, deadline, share)
+            self._handle(connection, deadline)
         handled = monotonic()
-        if self._has_others:
-            self._shared_until = handled + SHARED_SECONDS
         self.finish()
         for connection in arrived:
             connection.flush()
@@ -114,7 +96,7 @@ class Turn:
     def run_alone(self, connection: Connection) -> None:
         """Take a turn for a connection that is about to end, and leave nothing over."""
         started = monotonic()
-        self._handle(connection, math.inf, math.inf)
+        self._handle(connection, math.inf)
         handled = monotonic()
         self.finish()
         connection.flush()
@@ -132,21 +114,16 @@ class Turn:
                 # A bug in one kind must not cost the others their replies.
                 logger.exception("gathered requests not finished")
 
-    def _handle(self, connection: Connection, deadline: float, share: float) -> None:
-        """Handle the connection's commands until they are done, reading is held, or time is up.
-
-        Args:
-            share: about how many gathered requests it may have; a run counts as its messages.
-        """
+    def _handle(self, connection: Connection, deadline: float) -> None:
+        """Handle the connection's commands until they are done, reading is held, or time is up."""
         dispatch, kinds = self._dispatch, self._kinds
         commands: deque[Any] = connection.commands
         code: int | None = None  # of the request before
         own: Finish | None = None  # the kind of this connection's gathered requests
         connection.held &= ~HELD_TURN
         connection.is_handling = True
-        has_share = True
         try:
-            while commands and not connection.held and has_share:
+            while commands and not connection.held:
                 for _ in range(min(STEP_COUNT, len(commands))):
                     command = commands.popleft()
                     if command.flag & FLAG_RESPONSE:
@@ -157,7 +134,6 @@ class Turn:
                             code = command.code
                             kind = kinds.get(code)
                             if kind is None:
-                                self._has_others = True
                                 if self._open:
                                     self.finish()
                             elif kind is not own:
@@ -167,14 +143,7 @@ class Turn:
                                     self._open.append(kind)
                             own = kind
                         # A peer may send a negative number, too.
-                        is_cut = command.code < 0 and type(command) is not Command
-                        if own is not None:
-                            if share <= 0:
-                                commands.appendleft(command)
-                                has_share = False
-                                break
-                            share -= len(command) if is_cut else 1
-                        if is_cut:
+                        if command.code < 0 and type(command) is not Command:
                             self._dispatcher.dispatch_cut(connection, command)
                         else:
                             dispatch(connection, command)
@@ -189,6 +158,6 @@ class Turn:
         if not commands:
             connection.read_on()
             return
-        if not has_share or len(commands) > LEFT_COUNT_MAX:
+        if len(commands) > LEFT_COUNT_MAX:
             connection.hold(HELD_TURN)
         self.add(connection)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -12,10 +11,8 @@ from cometmq.protocol.codes import ResponseCode
 from cometmq.protocol.command import FLAG_ONEWAY, Command
 from cometmq.protocol.frame import encode_bytes
 from cometmq.protocol.refusal import Refused
-from cometmq.remoting import turn as turn_module
-from cometmq.remoting.connection import READ_BYTES_MAX, Connection
+from cometmq.remoting.connection import Connection
 from cometmq.remoting.dispatcher import Dispatcher
-from cometmq.remoting.turn import SHARED_COUNT
 
 if TYPE_CHECKING:
     from tests.unit.remoting.conftest import Peer
@@ -248,45 +245,3 @@ async def test_held_requests_are_gathered_with_those_of_others_when_released(
     second.queues(*requests(SEND, first=10))
     assert server.turn() == ["finish send 0 1 10"]
     assert first.transport.is_reading_now
-
-
-async def test_a_turn_shared_with_others_takes_a_part_of_each_sender(
-    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A consumer pulls once a turn: if turns were long while it does, it would fall behind."""
-    monkeypatch.setattr(turn_module, "SHARED_SECONDS", math.inf)
-    server = Server(make_peer)
-    first, second, third = server.peers(3)
-    share = SHARED_COUNT // 3
-    third.queues(*requests(ASK))
-    assert server.turn() == ["ask 0"]
-    first.queues(*requests(*[SEND] * 3 * share))
-    second.queues(*requests(*[SEND] * share, first=1000))
-    third.queues(*requests(ASK, first=2000))
-    finished, asked = server.turn()
-    of_both = [*range(share), *range(1000, 1000 + share)]
-    assert finished == "finish send " + " ".join(map(str, of_both))
-    assert asked == "ask 2000"
-    assert (first.transport.is_reading_now, second.transport.is_reading_now) == (False, True)
-    assert opaques(second) == [*range(1000, 1000 + share)]
-    while not first.transport.is_reading_now:
-        server.turn()
-    assert opaques(first) == [*range(3 * share)]
-
-
-async def test_without_others_a_turn_takes_all_there_is(make_peer: MakePeer) -> None:
-    server = Server(make_peer)
-    server.peer.queues(*requests(*[SEND] * 4 * SHARED_COUNT))
-    (finished,) = server.turn()
-    assert finished.split()[-1] == str(4 * SHARED_COUNT - 1)
-
-
-async def test_more_than_the_loop_reads_at_once_is_left_for_the_next_turn(
-    make_peer: MakePeer,
-) -> None:
-    server = Server(make_peer)
-    body = bytes(READ_BYTES_MAX)
-    server.peer.connection.data_received(encode_bytes(Command(SEND, body=body, opaque=1)))
-    assert not server.peer.transport.is_reading_now
-    assert server.turn() == ["finish send 1"]
-    assert server.peer.transport.is_reading_now
