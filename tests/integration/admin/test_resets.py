@@ -38,7 +38,7 @@ async def test_commits_to_one_broker_follow_each_other(monkeypatch: pytest.Monke
         calls = admin._rooms.calls
         really_ask, under_way, most = calls.ask, 0, 0
 
-        async def ask(address: str, code: int, *args: Any, **named: Any) -> Any:
+        async def ask(address: str, code: RequestCode, *args: Any, **named: Any) -> Any:
             nonlocal under_way, most
             if code != RequestCode.UPDATE_CONSUMER_OFFSET:
                 return await really_ask(address, code, *args, **named)

@@ -18,9 +18,13 @@ from cometmq.client.aio.send.producer import Producer
 from cometmq.client.client_config import ClientConfig
 from cometmq.client.consumer_config import PushConsumerConfig
 from cometmq.client.core.send.publish_queues import subscribe_queues
+from cometmq.client.producer_config import ProducerConfig
 from cometmq.model.message_queue import MessageQueue
 from cometmq.model.messages.message import Message
 from cometmq.model.messages.received_message import ReceivedMessage
+
+PATIENT = ProducerConfig(send_timeout_ms=30_000)
+"""The first send to a topic waits until the name server knows it, which takes longer on a busy machine."""
 
 FROM_FIRST = "CONSUME_FROM_FIRST_OFFSET"
 
@@ -60,7 +64,7 @@ class Taken:
 async def send(
     name_servers: str, topic: str, bodies: Iterable[bytes], queue_id: int | None = None, **more: Any
 ) -> None:
-    async with Producer("sender", name_servers=name_servers) as producer:
+    async with Producer("sender", name_servers=name_servers, config=PATIENT) as producer:
         queue = None
         if queue_id is not None:
             queues = await producer.fetch_publish_queues(topic)

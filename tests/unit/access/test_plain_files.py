@@ -146,6 +146,19 @@ def test_bad_content_is_complained_about_once(home: Path) -> None:
     assert files.changed() is None
 
 
+def test_a_file_that_is_being_written_takes_no_account_away(home: Path) -> None:
+    files = PlainFiles(home)
+    files.load()
+    path = home / "conf" / "plain_acl.yml"
+    write(path, "", age=50)
+    with pytest.raises(ConfigError, match=r"plain_acl.yml is empty; expected accounts"):
+        files.changed()
+    write(path, SHIPPED, age=40)
+    table = files.changed()
+    assert table is not None
+    assert len(table.accounts) == 2
+
+
 def test_an_edit_keeps_the_mode_and_what_is_not_ours(home: Path) -> None:
     path = home / "conf" / "plain_acl.yml"
     path.chmod(0o640)

@@ -72,12 +72,22 @@ class PlainFiles:
         return PlainTable(accounts, tuple(white), matchers, versions)
 
     def changed(self) -> PlainTable | None:
-        """What the files say now, if that may be something else than at the last look. Raises ConfigError."""
+        """What the files say now, if that may be something else than at the last look.
+
+        Raises:
+            ConfigError: a file cannot be used, or has become empty.
+        """
         seen = self._times()
         if seen == self._seen:
             return None
         # Noted before it is read: content that cannot be used is complained about once, not every few seconds.
         self._seen = seen
+        for path in seen:
+            if path.exists() and not path.stat().st_size:
+                # Most likely somebody is writing it. Read as it is, all its accounts would be gone for a moment.
+                raise ConfigError(
+                    f"{path} is empty; expected accounts, or globalWhiteRemoteAddresses"
+                )
         return self.load()
 
     def edit(self, path: Path, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
