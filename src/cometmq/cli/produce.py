@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from io import BufferedReader
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -21,12 +22,17 @@ from cometmq.cli.client_command import (
 )
 
 if TYPE_CHECKING:
+    from cometmq.client.core.send.send_result import SendResult
     from cometmq.client.helpers.message_lines import Given
     from cometmq.client.sync import Producer
     from cometmq.model.messages.message import Message
 
 READ_BYTES: Final = 256 * 1024
 LINE_BYTES_MAX: Final = 32 * 1024 * 1024
+
+BUSY_SECONDS_MAX: Final = 30.0
+"""So long lines are sent again to a broker that is too busy. What it refused for that, it has not stored."""
+BUSY_PAUSE_SECONDS: Final = 0.2
 
 Line = tuple[int, bytes]
 """Line number and content."""
@@ -89,8 +95,9 @@ def produce(
 ) -> None:
     """Send each line of standard input as a message. Empty lines are skipped.
 
-    A message counts as sent when its broker has stored it. The first message that cannot be sent ends the command: the
-    lines before it are stored, that line and those after it are not.
+    A message counts as sent when its broker has stored it. While a broker is too busy to store a message, it is sent
+    again, for half a minute. The first message that cannot be sent ends the command: the lines before it are stored,
+    that line and those after it are not.
 
     \b
     With --json a line is an object with the fields
@@ -176,10 +183,11 @@ def _send_messages(
     try:
         if is_one_by_one:
             for message in messages:
-                _tell(producer.send(message).message_id, has_ids)
+                [result] = sent(lambda one: [producer.send(one[0])], [message])
+                _tell(result.message_id, has_ids)
                 at += 1
         else:
-            for result in producer.send_all(messages):
+            for result in sent(producer.send_all, messages):
                 # The ids of a batch are joined by commas.
                 _tell(result.message_id.replace(",", "\n"), has_ids)
             at = len(messages)
@@ -194,6 +202,32 @@ def _send_messages(
         raise NotSent(f"line {chunk[at][0]}: {error}") from None
     finally:
         progress.add(at)
+
+
+def sent(
+    send: Callable[[list[Message]], list[SendResult]], messages: list[Message]
+) -> Iterator[SendResult]:
+    """The results of messages, which are sent again while their broker is too busy, but not for ever.
+
+    Raises:
+        CometError: what ``send`` raises at last; the results of what it stored came before.
+    """
+    from cometmq.client.sync import PartlySent
+    from cometmq.protocol.reply_errors import FlowControl, SystemBusy
+
+    until = time.monotonic() + BUSY_SECONDS_MAX
+    while True:
+        try:
+            yield from send(messages)
+            return
+        except (PartlySent, SystemBusy, FlowControl) as error:
+            if isinstance(error, PartlySent):
+                yield from error.results
+                messages = error.unsent
+            why = error.__cause__ if isinstance(error, PartlySent) else error
+            if not isinstance(why, SystemBusy | FlowControl) or time.monotonic() >= until:
+                raise
+        time.sleep(BUSY_PAUSE_SECONDS)
 
 
 def _tell(ids: str, has_ids: bool) -> None:

@@ -9,7 +9,10 @@ import pytest
 
 from cometmq.base.errors import UsageError
 from cometmq.cli import produce
-from cometmq.cli.produce import chunks
+from cometmq.cli.produce import chunks, sent
+from cometmq.client.sync import PartlySent
+from cometmq.model.messages.message import Message
+from cometmq.protocol.reply_errors import NoPermission, SystemBusy
 
 
 class Pipe(io.RawIOBase):
@@ -59,3 +62,48 @@ def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(produce, "LINE_BYTES_MAX", 10)
     with pytest.raises(UsageError, match="line 2 is longer than 10 bytes"):
         read(b"a\n", b"x" * 11)
+
+
+BUSY = SystemBusy(2, "broker busy", "127.0.0.1:10911")
+MESSAGES: list[Any] = [Message(topic="T", body=body) for body in (b"a", b"b", b"c")]
+
+
+def partly(results: list[Any], unsent: list[Any], why: Exception) -> PartlySent:
+    error = PartlySent(results, unsent)
+    error.__cause__ = why
+    return error
+
+
+def test_a_busy_broker_gets_the_rest_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(produce, "BUSY_PAUSE_SECONDS", 0)
+    asked: list[list[Any]] = []
+    answers: list[Any] = [BUSY, partly(["first"], MESSAGES[1:], BUSY), ["second"]]
+
+    def send(messages: list[Message]) -> list[Any]:
+        asked.append(messages)
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return [*answer]
+
+    results: list[Any] = list(sent(send, MESSAGES))
+    assert results == ["first", "second"]
+    assert asked == [MESSAGES, MESSAGES, MESSAGES[1:]]
+
+
+def test_not_for_ever_and_not_for_other_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = NoPermission(16, "not for you", "127.0.0.1:10911")
+    for error in (refused, partly(["first"], MESSAGES[1:], refused)):
+
+        def send(messages: list[Message], error: Exception = error) -> list[Any]:
+            raise error
+
+        with pytest.raises(type(error)):
+            list(sent(send, MESSAGES))
+    monkeypatch.setattr(produce, "BUSY_SECONDS_MAX", 0)
+
+    def busy(messages: list[Message]) -> list[Any]:
+        raise BUSY
+
+    with pytest.raises(SystemBusy):
+        list(sent(busy, MESSAGES))
